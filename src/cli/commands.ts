@@ -1,0 +1,4 @@
+import type { CliCommand } from './command.js';
+
+/** Every command of the program, in the order in which help lists them. */
+export const commands: readonly CliCommand[] = [];
