@@ -1,0 +1,154 @@
+/**
+ * The durable queue between the plant and the cloud. A row is in it before its message is acknowledged to whoever sent it,
+ * and leaves it only when the cloud has acknowledged it. Everything goes through here, at all times: there is no path
+ * beside the disk that an outage could switch off.
+ */
+import { assert } from '../lib/assert.js';
+import type { Clock } from '../lib/clock.js';
+import type { Epoch, Millis, Seq } from '../model/ids.js';
+import type { Qos } from '../model/message.js';
+import type { ValueType } from '../model/reading.js';
+import type { SpoolInput, SpoolRow } from '../model/row.js';
+import { ArenaReader } from '../store/arena.js';
+import type { Store } from '../store/store.js';
+import type { Op } from '../store/tables.js';
+
+/** On disk: bits 0–1 QoS, bit 2 retain, bits 4–7 the index of the type in this list. Only ever added to at the end. */
+const TYPES: readonly ValueType[] = ['p', 'g', 'f', 'i', 'b', 's', 'x', 'j'];
+const QOS_BITS = 0b11;
+const RETAIN_BIT = 0b100;
+const TYPE_SHIFT = 4;
+
+const PAGE_BYTES = 4096;
+
+export interface SpoolStats {
+  readonly epoch: Epoch;
+  /** Rows that the cloud has not acknowledged, and the bytes of their topics, payloads and properties. */
+  readonly rows: number;
+  readonly bytes: number;
+  /** Since the file was made; `received = rows + acknowledged`, exactly. */
+  readonly received: number;
+  readonly acknowledged: number;
+  /** Seq of the oldest row; one past `tail` when there is none. */
+  readonly head: Seq;
+  /** Highest seq ever given. */
+  readonly tail: Seq;
+  readonly oldestAt: Millis | null;
+  readonly oldestAgeMs: number;
+  /** Size of the file, and how much of it is free for the next rows. */
+  readonly fileBytes: number;
+  readonly freeBytes: number;
+}
+
+export interface PreviousLife {
+  /** The last commit before this start. */
+  readonly aliveAt: Millis;
+  /** Set when the last run closed the spool in order. */
+  readonly closedAt: Millis | null;
+}
+
+export class Spool {
+  /** To be opened by the store. */
+  static readonly tables = new URL('./tables.js', import.meta.url);
+
+  private readonly store: Store;
+  private readonly clock: Clock;
+  private readonly insert: number;
+  private readonly delete: number;
+  readonly epoch: Epoch;
+  readonly previous: PreviousLife;
+
+  private constructor(store: Store, clock: Clock, about: PreviousLife & { epoch: Epoch }) {
+    this.store = store;
+    this.clock = clock;
+    this.epoch = about.epoch;
+    this.previous = { aliveAt: about.aliveAt, closedAt: about.closedAt };
+    this.insert = store.operation('spool.insert');
+    this.delete = store.operation('spool.acknowledge');
+  }
+
+  static async open(store: Store, clock: Clock): Promise<Spool> {
+    return new Spool(store, clock, await store.query('spool.about'));
+  }
+
+  /** The row of a message, as an operation of a unit that may hold more than this row. */
+  row(input: SpoolInput): Op {
+    const flags = input.qos | (input.retain ? RETAIN_BIT : 0) | (TYPES.indexOf(input.type) << TYPE_SHIFT);
+    const { topic, payload, props, asset, metric, deviceTs } = input;
+    return { op: this.insert, args: [topic, payload, props, flags, asset, metric, deviceTs, this.clock.now()] };
+  }
+
+  /** Resolves with the rows' seqs once all of them are durable; all or none. */
+  async enqueue(inputs: readonly SpoolInput[]): Promise<Seq[]> {
+    return (await this.store.commit(inputs.map((input) => this.row(input)))) as Seq[];
+  }
+
+  /**
+   * Rows with `seq > after` in order: at most `rowsMax`, and at most `bytesMax` unless one row alone is larger. Only
+   * committed rows are seen. Payloads are views of one buffer that this answer owns.
+   */
+  async peek(after: Seq, rowsMax: number, bytesMax: number): Promise<SpoolRow[]> {
+    const reader = new ArenaReader(await this.store.query<ArrayBuffer>('spool.peek', after, rowsMax, bytesMax));
+    const rows: SpoolRow[] = [];
+    let previous: number = after;
+    for (let seq = reader.value(); seq !== null; seq = reader.value()) {
+      assert((seq as number) > previous, 'rows are read in the order of their seq', { seq, previous });
+      previous = seq as number;
+      rows.push(readRow(seq as Seq, reader));
+    }
+    return rows;
+  }
+
+  /**
+   * Deletes every row up to and including `upTo`, which the cloud has acknowledged. The deletion rides in the next
+   * transaction; if a crash comes first the rows are sent again and absorbed there as duplicates.
+   */
+  acknowledge(upTo: Seq): void {
+    assert(upTo <= this.store.gauge('spool.tail'), 'only rows that exist are acknowledged', { upTo });
+    this.store.ride({ op: this.delete, args: [upTo] });
+  }
+
+  /** Costs nothing: the totals are kept with the rows, and travel with every answer of the store. */
+  async stats(): Promise<SpoolStats> {
+    const { store } = this;
+    const oldestAt = store.gauge('spool.oldestAt');
+    return {
+      epoch: this.epoch,
+      rows: store.gauge('spool.rows'),
+      bytes: store.gauge('spool.bytes'),
+      received: store.gauge('spool.received'),
+      acknowledged: store.gauge('spool.acknowledged'),
+      head: store.gauge('spool.head') as Seq,
+      tail: store.gauge('spool.tail') as Seq,
+      oldestAt: Number.isNaN(oldestAt) ? null : (oldestAt as Millis),
+      oldestAgeMs: Number.isNaN(oldestAt) ? 0 : Math.max(0, this.clock.now() - oldestAt),
+      fileBytes: store.gauge('store.pages') * PAGE_BYTES,
+      freeBytes: store.gauge('store.freePages') * PAGE_BYTES,
+    };
+  }
+
+  /** Notes in the file that this run ended in order. The store is closed by its owner. */
+  async close(): Promise<void> {
+    await this.store.commit([{ op: this.store.operation('spool.close'), args: [this.clock.now()] }]);
+  }
+}
+
+function readRow(seq: Seq, reader: ArenaReader): SpoolRow {
+  const topic = reader.value() as string;
+  const payload = reader.value() as Uint8Array;
+  const props = reader.value() as Uint8Array | null;
+  const flags = reader.value() as number;
+  return {
+    seq,
+    topic,
+    payload,
+    props,
+    qos: (flags & QOS_BITS) as Qos,
+    retain: (flags & RETAIN_BIT) !== 0,
+    type: TYPES[flags >> TYPE_SHIFT] ?? 'p',
+    asset: reader.value() as string | null,
+    metric: reader.value() as string | null,
+    deviceTs: reader.value() as Millis | null,
+    enqueuedAt: reader.value() as Millis,
+  };
+}

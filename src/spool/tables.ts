@@ -1,0 +1,200 @@
+/**
+ * The spool's table and its totals; this module runs in the store's thread.
+ *
+ * Invariants: `seq` only rises and is never used again (AUTOINCREMENT keeps its own counter, so an emptied table does not
+ * start over). `spool_state` holds the totals of exactly the rows that are committed, because it is written in the same
+ * transaction; depth, bytes and age therefore never need a scan, and a start with millions of rows reads one row.
+ */
+import { randomBytes } from 'node:crypto';
+import type { Database } from 'better-sqlite3';
+import { assert } from '../lib/assert.js';
+import { ArenaWriter } from '../store/arena.js';
+import type { OpenTables, Tables } from '../store/tables.js';
+
+const MIGRATIONS = [
+  `CREATE TABLE spool (
+     seq         INTEGER PRIMARY KEY AUTOINCREMENT,
+     topic       TEXT NOT NULL,
+     payload     BLOB NOT NULL,
+     props       BLOB,
+     flags       INTEGER NOT NULL,
+     asset_id    TEXT,
+     metric_name TEXT,
+     device_ts   INTEGER,
+     enqueued_at INTEGER NOT NULL
+   ) STRICT;
+   CREATE TABLE spool_state (
+     id           INTEGER PRIMARY KEY CHECK (id = 1),
+     epoch        TEXT NOT NULL,
+     rows         INTEGER NOT NULL,
+     bytes        INTEGER NOT NULL,
+     received     INTEGER NOT NULL,
+     acknowledged INTEGER NOT NULL,
+     alive_at     INTEGER NOT NULL,
+     closed_at    INTEGER
+   ) STRICT;`,
+];
+
+/** Rows are taken from the table in steps of this many, so that a limit in bytes is overshot by one step at most. */
+const PEEK_STEP_ROWS = 128;
+
+interface State {
+  epoch: string;
+  rows: number;
+  bytes: number;
+  received: number;
+  acknowledged: number;
+}
+
+type RawRow = [
+  seq: number,
+  topic: string,
+  payload: Buffer,
+  props: Buffer | null,
+  flags: number,
+  asset: string | null,
+  metric: string | null,
+  deviceTs: number | null,
+  enqueuedAt: number,
+];
+
+function open(db: Database): OpenTables {
+  const now = Date.now();
+  db.prepare('INSERT OR IGNORE INTO spool_state VALUES (1, ?, 0, 0, 0, 0, ?, NULL)').run(newEpoch(), now);
+  const before = db.prepare('SELECT alive_at AS aliveAt, closed_at AS closedAt FROM spool_state').get() as {
+    aliveAt: number;
+    closedAt: number | null;
+  };
+  db.prepare('UPDATE spool_state SET closed_at = NULL, alive_at = ?').run(now);
+
+  const insertRow = db.prepare('INSERT INTO spool VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)');
+  const measure = db
+    .prepare(
+      `SELECT count(*), total(length(payload) + octet_length(topic) + ifnull(length(props), 0)), max(seq)
+       FROM spool WHERE seq <= ?`,
+    )
+    .raw();
+  const deleteUpTo = db.prepare('DELETE FROM spool WHERE seq <= ?');
+  const page = db.prepare('SELECT * FROM spool WHERE seq > ? ORDER BY seq LIMIT ?').raw();
+  const firstRow = db.prepare('SELECT seq, enqueued_at FROM spool ORDER BY seq LIMIT 1').raw();
+  const readState = db.prepare('SELECT epoch, rows, bytes, received, acknowledged FROM spool_state');
+  const readTail = db.prepare("SELECT seq FROM sqlite_sequence WHERE name = 'spool'").pluck();
+  const writeState = db.prepare(
+    'UPDATE spool_state SET rows = ?, bytes = ?, received = ?, acknowledged = ?, alive_at = ?',
+  );
+  const writeClosed = db.prepare('UPDATE spool_state SET closed_at = ?');
+
+  let state: State;
+  let tail = 0;
+  let head = 0;
+  let oldestAt = Number.NaN;
+  let dirty = false;
+
+  const findHead = () => {
+    const row = firstRow.get() as [number, number] | undefined;
+    head = row?.[0] ?? tail + 1;
+    oldestAt = row?.[1] ?? Number.NaN;
+  };
+  const load = () => {
+    state = readState.get() as State;
+    tail = (readTail.get() as number | undefined) ?? 0;
+    dirty = false;
+    findHead();
+  };
+  load();
+
+  return {
+    operations: {
+      /** Returns the row's seq. */
+      insert(
+        topic: string,
+        payload: Uint8Array,
+        props: Uint8Array | null,
+        flags: number,
+        asset: string | null,
+        metric: string | null,
+        deviceTs: number | null,
+        enqueuedAt: number,
+      ): number {
+        const seq = Number(
+          insertRow.run(topic, payload, props, flags, asset, metric, deviceTs, enqueuedAt).lastInsertRowid,
+        );
+        assert(seq > tail, 'the sequence rises', { seq, tail });
+        if (state.rows === 0) {
+          head = seq;
+          oldestAt = enqueuedAt;
+        }
+        tail = seq;
+        state.rows++;
+        state.received++;
+        state.bytes += payload.length + Buffer.byteLength(topic) + (props?.length ?? 0);
+        dirty = true;
+        return seq;
+      },
+      /** Deletes the rows up to and including `upTo`; returns how many there were. */
+      acknowledge(upTo: number): number {
+        const [rows, bytes] = measure.get(upTo) as [number, number, number | null];
+        if (rows === 0) return 0;
+        const { changes } = deleteUpTo.run(upTo);
+        assert(changes === rows, 'an acknowledgement deletes the rows it measured', { changes, rows });
+        state.rows -= rows;
+        state.bytes -= bytes;
+        state.acknowledged += rows;
+        assert(state.rows >= 0 && state.bytes >= 0, 'the totals agree with the rows', { ...state });
+        dirty = true;
+        findHead();
+        return rows;
+      },
+      /** Notes that what follows was a wish and not a crash. */
+      close(at: number): undefined {
+        writeClosed.run(at);
+      },
+    },
+    queries: {
+      /** Rows after `after` in order, as an arena of nine values each and a null: at most `rowsMax`, at most `bytesMax` unless one row alone is larger. */
+      peek(after: number, rowsMax: number, bytesMax: number): ArrayBuffer {
+        const values = new ArenaWriter();
+        let count = 0;
+        for (let cursor = after, left = rowsMax; left > 0 && values.bytes < bytesMax; ) {
+          const rows = page.all(cursor, Math.min(left, PEEK_STEP_ROWS)) as RawRow[];
+          for (const row of rows) {
+            if (count > 0 && values.bytes + row[2].length > bytesMax) {
+              left = 0;
+              break;
+            }
+            for (const value of row) values.put(value);
+            count++;
+          }
+          if (rows.length < PEEK_STEP_ROWS) break;
+          left -= rows.length;
+          cursor = (rows.at(-1) as RawRow)[0];
+        }
+        values.put(null);
+        return values.take();
+      },
+      about() {
+        return { epoch: state.epoch, aliveAt: before.aliveAt, closedAt: before.closedAt };
+      },
+    },
+    beforeCommit() {
+      if (!dirty) return;
+      writeState.run(state.rows, state.bytes, state.received, state.acknowledged, Date.now());
+      dirty = false;
+    },
+    afterRollback: load,
+    gauges() {
+      const { rows, bytes, received, acknowledged } = state;
+      return { rows, bytes, received, acknowledged, head, tail, oldestAt };
+    },
+  };
+}
+
+/** Sorts by time of creation, and cannot repeat: 9 digits of milliseconds and 8 random ones, base 32. */
+function newEpoch(): string {
+  const digits = '0123456789abcdefghjkmnpqrstvwxyz';
+  let time = '';
+  for (let ms = Date.now(), i = 0; i < 9; i++, ms = Math.floor(ms / 32)) time = digits[ms % 32] + time;
+  return time + Array.from(randomBytes(8), (byte) => digits[byte % 32]).join('');
+}
+
+export const tables: Tables = { name: 'spool', migrations: MIGRATIONS, open };

@@ -1,0 +1,59 @@
+/** What the two sides of the store say to each other. Every request gets exactly one reply with its id, in order. */
+
+export interface WorkerOptions {
+  readonly path: string;
+  readonly busyTimeoutMs: number | undefined;
+  readonly pagesMax: number | undefined;
+  /** URLs of the modules that own tables (see `Tables`), in the order of their operations. */
+  readonly tables: readonly string[];
+}
+
+export interface Opened {
+  readonly operations: readonly string[];
+  readonly gauges: readonly string[];
+  readonly sqlite: string;
+}
+
+/** A group: units in the order of submission, and units that only needed some transaction to ride in. */
+export interface Batch {
+  /** Bytes in use of the buffer. */
+  readonly bytes: number;
+  readonly buffer: ArrayBuffer;
+  readonly units: number;
+  readonly operations: number;
+}
+
+export type Request =
+  | { readonly kind: 'group'; readonly id: number; readonly group: Batch | null; readonly riders: Batch | null }
+  | { readonly kind: 'query'; readonly id: number; readonly name: string; readonly args: readonly unknown[] }
+  | { readonly kind: 'close'; readonly id: number };
+
+export interface Failure {
+  readonly code: string;
+  readonly message: string;
+}
+
+export type Reply =
+  | { readonly kind: 'opened'; readonly opened: Opened; readonly gauges: Float64Array }
+  | { readonly kind: 'broken'; readonly failure: Failure; readonly hint: string | undefined }
+  /** One number per operation of the group, NaN where it returned nothing or was skipped; failures by unit. */
+  | {
+      readonly kind: 'committed';
+      readonly id: number;
+      readonly results: Float64Array;
+      readonly failures: ReadonlyMap<number, Failure>;
+      readonly gauges: Float64Array;
+    }
+  /** No space: nothing of the group was written, and here it is back. The riders too, unless they went through. */
+  | {
+      readonly kind: 'full';
+      readonly id: number;
+      readonly group: Batch | null;
+      readonly riders: Batch | null;
+      readonly gauges: Float64Array;
+    }
+  | { readonly kind: 'answer'; readonly id: number; readonly value: unknown; readonly gauges: Float64Array }
+  | { readonly kind: 'refused'; readonly id: number; readonly failure: Failure }
+  /** The file can no longer be trusted to take a write: nothing will be committed any more. */
+  | { readonly kind: 'failed'; readonly id: number; readonly failure: Failure }
+  | { readonly kind: 'closed'; readonly id: number };

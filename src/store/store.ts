@@ -1,0 +1,377 @@
+/**
+ * The one SQLite file of a gateway, seen from the main thread.
+ *
+ * Guarantees: a unit's callback without an error means that the COMMIT holding it has returned with `synchronous=FULL`;
+ * callbacks come in the order of `submit`; a unit is durable as a whole or not at all. Units that arrive while a commit is
+ * in flight are gathered and share the next one, so the price of an fsync is paid once per group, not per message.
+ *
+ * When the device is full nothing is refused and nothing is acknowledged: the group is kept and tried again, after the
+ * deletions that may make room. After an I/O error nothing is committed any more (`failed`): the page cache can show what
+ * the device does not have, so only a restart on fresh files may go on.
+ */
+import { Worker } from 'node:worker_threads';
+import { assert, assertNever } from '../lib/assert.js';
+import { HoldfastError, messageOf } from '../lib/errors.js';
+import { type Log, silentLog } from '../lib/log.js';
+import { ArenaWriter } from './arena.js';
+import type { Batch, Failure, Opened, Reply, Request, WorkerOptions } from './protocol.js';
+import type { Op, Unit } from './tables.js';
+
+/** A group larger than this would hold the thread, and a waiting publisher, for longer than a checkpoint does. */
+const GROUP_BYTES_MAX = 4 * 1024 * 1024;
+const GROUP_UNITS_MAX = 8_192;
+/** Riders that nobody gives a lift to within this time get a transaction of their own. */
+const RIDER_WAIT_MS = 100;
+const FULL_RETRY_MS = 250;
+
+/** `results[at + i]` is what operation i of the unit returned, NaN where it returned nothing or was skipped. */
+export type UnitDone = (error: HoldfastError | null, results: Float64Array, at: number) => void;
+
+export type StoreState = 'open' | 'full' | 'failed' | 'closed';
+
+export interface StoreOptions {
+  readonly path: string;
+  /** The modules that own tables: `new URL('…', import.meta.url)`. */
+  readonly tables: readonly URL[];
+  readonly busyTimeoutMs?: number;
+  /** Upper bound of the file in 4 KiB pages; reaching it is the same as a full device. */
+  readonly pagesMax?: number;
+  readonly log?: Log;
+}
+
+interface Gathered {
+  readonly writer: ArenaWriter;
+  readonly done: UnitDone[];
+  readonly operations: number[];
+}
+
+interface Sent {
+  readonly batch: Batch | null;
+  readonly done: readonly UnitDone[];
+  readonly operations: readonly number[];
+}
+
+const NO_RESULTS = new Float64Array(0);
+
+export class Store {
+  private readonly worker: Worker;
+  private readonly log: Log;
+  private readonly operationNumbers = new Map<string, number>();
+  private readonly gaugeNumbers = new Map<string, number>();
+  private gaugeValues: Float64Array;
+  private gathering: Gathered[] = [];
+  private riders = new ArenaWriter();
+  private ridersBack: Batch | null = null;
+  private sent: Sent | undefined;
+  private scheduled = false;
+  private riderTimer: NodeJS.Timeout | undefined;
+  private fullTimer: NodeJS.Timeout | undefined;
+  private nextId = 1;
+  private readonly queries = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
+  private mode: StoreState = 'open';
+  private failure: HoldfastError | undefined;
+  private closing: Promise<void> | undefined;
+  private onClosed: (() => void) | undefined;
+  private onIdle: (() => void) | undefined;
+  private fail: (error: HoldfastError) => void = () => {};
+  /** Resolves with the error after which nothing is committed any more. */
+  readonly failed: Promise<HoldfastError>;
+  readonly sqlite: string;
+  private waitingBytesNow = 0;
+
+  private constructor(worker: Worker, opened: Opened, gauges: Float64Array, log: Log) {
+    this.worker = worker;
+    this.log = log;
+    this.sqlite = opened.sqlite;
+    this.gaugeValues = gauges;
+    for (const [i, name] of opened.operations.entries()) this.operationNumbers.set(name, i);
+    for (const [i, name] of opened.gauges.entries()) this.gaugeNumbers.set(name, i);
+    this.failed = new Promise((resolve) => {
+      this.fail = resolve;
+    });
+    worker.on('message', (reply: Reply) => this.receive(reply));
+    worker.on('error', (error) => this.breakDown({ code: 'ERROR', message: messageOf(error) }));
+    worker.on('exit', () => {
+      if (this.mode !== 'closed') this.breakDown({ code: 'ERROR', message: 'the store thread ended' });
+    });
+  }
+
+  /** Opens or creates the file. Throws `spool.locked`, `spool.version`, `spool.not-durable` or `spool.io`. */
+  static async open(options: StoreOptions): Promise<Store> {
+    const workerData: WorkerOptions = {
+      path: options.path,
+      busyTimeoutMs: options.busyTimeoutMs,
+      pagesMax: options.pagesMax,
+      tables: options.tables.map(String),
+    };
+    const worker = new Worker(new URL('./worker.js', import.meta.url), { workerData, name: 'store' });
+    const first = await new Promise<Reply>((resolve, reject) => {
+      worker.once('message', resolve);
+      worker.once('error', reject);
+    });
+    if (first.kind === 'opened') return new Store(worker, first.opened, first.gauges, options.log ?? silentLog);
+    assert(first.kind === 'broken', 'the first answer of the store thread is opened or broken');
+    await worker.terminate();
+    const { code, message } = first.failure;
+    throw code === 'spool.locked' || code === 'spool.version' || code === 'spool.not-durable'
+      ? new HoldfastError(code, message, { hint: first.hint })
+      : new HoldfastError('spool.io', `Cannot open ${options.path}: ${message}`, { values: { code } });
+  }
+
+  get state(): StoreState {
+    return this.mode;
+  }
+
+  /** Bytes submitted and not yet durable: what a bound on memory is to be put on. */
+  get waitingBytes(): number {
+    return this.waitingBytesNow;
+  }
+
+  /** The number under which units call an operation, `owner.name`. */
+  operation(name: string): number {
+    const number = this.operationNumbers.get(name);
+    assert(number !== undefined, 'an operation has been registered', { name });
+    return number;
+  }
+
+  /** The value that came with the newest answer of the store thread; costs nothing. */
+  gauge(name: string): number {
+    const number = this.gaugeNumbers.get(name);
+    assert(number !== undefined, 'a gauge has been registered', { name });
+    return this.gaugeValues[number] as number;
+  }
+
+  /** Makes a unit durable; `done` is called once, in the order of submission, and must not throw. */
+  submit(unit: Unit, done: UnitDone): void {
+    if (this.mode === 'failed' || this.mode === 'closed' || this.closing) {
+      queueMicrotask(() =>
+        this.call(done, this.failure ?? new HoldfastError('spool.closed', 'the store is closed'), NO_RESULTS, 0),
+      );
+      return;
+    }
+    let last = this.gathering.at(-1);
+    if (!last || last.writer.bytes >= GROUP_BYTES_MAX || last.writer.units >= GROUP_UNITS_MAX) {
+      last = { writer: new ArenaWriter(), done: [], operations: [] };
+      this.gathering.push(last);
+    }
+    const before = last.writer.bytes;
+    last.writer.write(unit);
+    this.waitingBytesNow += last.writer.bytes - before;
+    last.done.push(done);
+    last.operations.push(unit.length);
+    this.schedule();
+  }
+
+  /** `submit` as a promise of what the unit's operations returned. */
+  commit(unit: Unit): Promise<number[]> {
+    return new Promise((resolve, reject) => {
+      this.submit(unit, (error, results, at) => {
+        if (error) reject(error);
+        else resolve(Array.from(results.subarray(at, at + unit.length)));
+      });
+    });
+  }
+
+  /**
+   * Runs an operation in the next transaction that happens anyway, at the latest after `RIDER_WAIT_MS`. For changes that
+   * may be lost in a crash without harm, such as the deletion of rows that the cloud has acknowledged.
+   */
+  ride(op: Op): void {
+    if (this.mode === 'failed' || this.mode === 'closed') return;
+    this.riders.write([op]);
+    this.riderTimer ??= setTimeout(() => {
+      this.riderTimer = undefined;
+      this.schedule();
+    }, RIDER_WAIT_MS);
+  }
+
+  /** Reads what has been committed by every group sent before. */
+  query<T>(name: string, ...args: unknown[]): Promise<T> {
+    if (this.mode === 'failed' || this.mode === 'closed') {
+      return Promise.reject(this.failure ?? new HoldfastError('spool.closed', 'the store is closed'));
+    }
+    const id = this.nextId++;
+    return new Promise<T>((resolve, reject) => {
+      this.queries.set(id, { resolve: resolve as (value: unknown) => void, reject });
+      this.post({ kind: 'query', id, name, args });
+    });
+  }
+
+  /** Commits what has been submitted, then closes the file. When it cannot (full, failed), what waits gets an error. */
+  close(): Promise<void> {
+    this.closing ??= this.shut();
+    return this.closing;
+  }
+
+  private async shut(): Promise<void> {
+    clearTimeout(this.riderTimer);
+    if (this.mode === 'open' && (this.sent || this.gathering.length > 0 || this.riders.units > 0)) {
+      await new Promise<void>((resolve) => {
+        this.onIdle = resolve;
+        this.flush();
+      });
+    }
+    clearTimeout(this.fullTimer);
+    this.rejectWaiting(new HoldfastError('spool.closed', 'the store was closed before this could be committed'));
+    if (this.mode !== 'failed') {
+      await new Promise<void>((resolve) => {
+        this.onClosed = resolve;
+        this.post({ kind: 'close', id: this.nextId++ });
+      });
+    }
+    this.mode = 'closed';
+    await this.worker.terminate();
+  }
+
+  private schedule(): void {
+    if (this.scheduled || this.sent) return;
+    this.scheduled = true;
+    setImmediate(() => {
+      this.scheduled = false;
+      this.flush();
+    });
+  }
+
+  private flush(): void {
+    if (this.sent || this.mode === 'failed' || this.mode === 'closed' || this.fullTimer) return;
+    const group = this.gathering.shift();
+    const riders = this.takeRiders();
+    if (!group && !riders) {
+      this.onIdle?.();
+      return;
+    }
+    const batch = group ? take(group.writer) : null;
+    this.transmit({ batch, done: group?.done ?? [], operations: group?.operations ?? [] }, riders);
+  }
+
+  private takeRiders(): Batch | null {
+    const back = this.ridersBack;
+    this.ridersBack = null;
+    if (back) return back;
+    if (this.riders.units === 0) return null;
+    clearTimeout(this.riderTimer);
+    this.riderTimer = undefined;
+    return take(this.riders);
+  }
+
+  private transmit(sent: Sent, riders: Batch | null): void {
+    this.sent = sent;
+    const transfer = [sent.batch?.buffer, riders?.buffer].filter((buffer) => buffer !== undefined);
+    this.post({ kind: 'group', id: this.nextId++, group: sent.batch, riders }, transfer);
+  }
+
+  private post(request: Request, transfer: readonly ArrayBuffer[] = []): void {
+    this.worker.postMessage(request, transfer);
+  }
+
+  private receive(reply: Reply): void {
+    switch (reply.kind) {
+      case 'committed':
+        this.gaugeValues = reply.gauges;
+        this.mode = 'open';
+        this.committed(reply.results, reply.failures);
+        return;
+      case 'full':
+        this.gaugeValues = reply.gauges;
+        this.becomeFull(reply.group, reply.riders);
+        return;
+      case 'answer':
+        this.gaugeValues = reply.gauges;
+        this.queries.get(reply.id)?.resolve(reply.value);
+        this.queries.delete(reply.id);
+        return;
+      case 'refused':
+        this.queries.get(reply.id)?.reject(unitError(reply.failure));
+        this.queries.delete(reply.id);
+        return;
+      case 'failed':
+        this.breakDown(reply.failure);
+        return;
+      case 'closed':
+        this.onClosed?.();
+        return;
+      case 'opened':
+      case 'broken':
+        assert(false, 'the store thread opens once');
+        return;
+      default:
+        assertNever(reply, 'store reply');
+    }
+  }
+
+  private committed(results: Float64Array, failures: ReadonlyMap<number, Failure>): void {
+    const sent = this.sent;
+    assert(sent, 'a commit answers a group');
+    this.sent = undefined;
+    if (sent.batch) this.waitingBytesNow -= sent.batch.bytes;
+    // The next group is on its way before this one's callbacks run: the thread commits while we acknowledge.
+    this.flush();
+    for (let unit = 0, at = 0; unit < sent.done.length; unit++) {
+      const failure = failures.size > 0 ? failures.get(unit) : undefined;
+      this.call(sent.done[unit] as UnitDone, failure ? unitError(failure) : null, results, at);
+      at += sent.operations[unit] as number;
+    }
+  }
+
+  private becomeFull(group: Batch | null, riders: Batch | null): void {
+    const sent = this.sent;
+    assert(sent, 'a full device answers a group');
+    if (this.mode === 'open') this.log.error({}, 'The device is full; acknowledgements wait until there is room');
+    this.mode = 'full';
+    this.ridersBack = riders;
+    const again = { ...sent, batch: group };
+    this.fullTimer = setTimeout(() => {
+      this.fullTimer = undefined;
+      this.transmit(again, this.takeRiders());
+    }, FULL_RETRY_MS);
+    if (this.onIdle) {
+      clearTimeout(this.fullTimer);
+      this.onIdle();
+    }
+  }
+
+  private breakDown(failure: Failure): void {
+    if (this.mode === 'failed' || this.mode === 'closed') return;
+    this.mode = 'failed';
+    this.failure = new HoldfastError('spool.io', `The spool file failed: ${failure.message}`, {
+      values: { code: failure.code },
+      hint: 'check the device and its file system; what was acknowledged is in the file',
+    });
+    this.log.error(
+      { code: failure.code, cause: failure.message },
+      'The spool file failed; nothing is acknowledged any more',
+    );
+    this.rejectWaiting(this.failure);
+    this.fail(this.failure);
+    this.onIdle?.();
+    this.onClosed?.();
+  }
+
+  private rejectWaiting(error: HoldfastError): void {
+    const waiting = [this.sent?.done ?? [], ...this.gathering.map((group) => group.done)];
+    this.sent = undefined;
+    this.gathering = [];
+    this.waitingBytesNow = 0;
+    for (const done of waiting.flat()) this.call(done, error, NO_RESULTS, 0);
+    for (const query of this.queries.values()) query.reject(error);
+    this.queries.clear();
+  }
+
+  /** A callback that throws must not keep the others of its group from being called. */
+  private call(done: UnitDone, error: HoldfastError | null, results: Float64Array, at: number): void {
+    try {
+      done(error, results, at);
+    } catch (bug) {
+      this.log.error({ cause: messageOf(bug) }, 'A commit callback threw');
+    }
+  }
+}
+
+function take(writer: ArenaWriter): Batch {
+  const { units, operations, bytes } = writer;
+  return { units, operations, bytes, buffer: writer.take() };
+}
+
+function unitError({ code, message }: Failure): HoldfastError {
+  return new HoldfastError('spool.constraint', message, { values: { code } });
+}

@@ -1,0 +1,252 @@
+/**
+ * The store's thread: owns the connection, runs one group per transaction, answers queries between groups. It holds no
+ * queue of its own: the message port is the queue, so commits and queries happen in the order in which they were sent.
+ */
+import { parentPort, workerData } from 'node:worker_threads';
+import type { Database } from 'better-sqlite3';
+import { assert, assertNever } from '../lib/assert.js';
+import { HoldfastError, messageOf, systemCodeOf } from '../lib/errors.js';
+import { ArenaReader } from './arena.js';
+import { migrate, openDatabase } from './database.js';
+import type { Batch, Failure, Reply, Request, WorkerOptions } from './protocol.js';
+import type { OpenTables, Operation, Query, Tables } from './tables.js';
+
+/** Codes after which the file must not be written again: what reached the device is unknown. */
+const FATAL = /^SQLITE_(IOERR|CORRUPT|NOTADB|CANTOPEN|READONLY|NOMEM)/;
+/** Above this many free pages the file is worth shrinking, in steps that hold the thread for about a millisecond. */
+const VACUUM_FREE_PAGES_MIN = 1_000;
+const VACUUM_STEP_PAGES = 64;
+const VACUUM_IDLE_MS = 50;
+
+const port = parentPort;
+assert(port, 'the store worker runs in a worker thread');
+
+class StoreThread {
+  private readonly db: Database;
+  private readonly owners: OpenTables[] = [];
+  private readonly operationNames: string[] = [];
+  private readonly operations: Operation[] = [];
+  private readonly queries = new Map<string, Query>();
+  private readonly gaugeNames: string[] = [];
+  private readonly begin;
+  private readonly commit;
+  private readonly rollback;
+  private vacuumTimer: NodeJS.Timeout | undefined;
+
+  constructor(options: WorkerOptions, modules: readonly Tables[]) {
+    this.db = openDatabase(options);
+    if (options.pagesMax !== undefined) this.db.pragma(`max_page_count = ${options.pagesMax}`);
+    for (const module of modules) {
+      migrate(this.db, module);
+      const owner = module.open(this.db);
+      this.owners.push(owner);
+      for (const [name, operation] of Object.entries(owner.operations)) {
+        this.operationNames.push(`${module.name}.${name}`);
+        this.operations.push(operation);
+      }
+      for (const [name, query] of Object.entries(owner.queries)) this.queries.set(`${module.name}.${name}`, query);
+      for (const name of Object.keys(owner.gauges?.() ?? {})) this.gaugeNames.push(`${module.name}.${name}`);
+    }
+    this.gaugeNames.push('store.pages', 'store.freePages');
+    this.begin = this.db.prepare('BEGIN IMMEDIATE');
+    this.commit = this.db.prepare('COMMIT');
+    this.rollback = this.db.prepare('ROLLBACK');
+  }
+
+  opened(): Reply {
+    const sqlite = this.db.prepare('SELECT sqlite_version()').pluck().get() as string;
+    const opened = { operations: this.operationNames, gauges: this.gaugeNames, sqlite };
+    return { kind: 'opened', opened, gauges: this.gauges() };
+  }
+
+  handle(request: Request): void {
+    clearTimeout(this.vacuumTimer);
+    switch (request.kind) {
+      case 'group':
+        send(this.group(request.id, request.group, request.riders));
+        break;
+      case 'query':
+        send(this.query(request.id, request.name, request.args));
+        break;
+      case 'close':
+        this.db.close();
+        send({ kind: 'closed', id: request.id });
+        port?.close();
+        return;
+      default:
+        assertNever(request, 'store request');
+    }
+    this.vacuumTimer = setTimeout(() => this.vacuum(), VACUUM_IDLE_MS);
+  }
+
+  private group(id: number, group: Batch | null, riders: Batch | null): Reply {
+    const results = new Float64Array(group?.operations ?? 0).fill(Number.NaN);
+    const failures = new Map<number, Failure>();
+    try {
+      this.transaction(() => {
+        if (riders) this.units(riders, undefined);
+        if (group) this.units(group, results);
+      });
+    } catch (error) {
+      const failure = describe(error);
+      if (FATAL.test(failure.code)) return { kind: 'failed', id, failure };
+      if (failure.code.startsWith('SQLITE_FULL')) return this.full(id, group, riders);
+      const fatal = this.oneByOne(group, riders, results, failures);
+      if (fatal) return { kind: 'failed', id, failure: fatal };
+    }
+    return { kind: 'committed', id, results, failures, gauges: this.gauges() };
+  }
+
+  /** Deletions are what makes room, so they get a transaction of their own before the group is handed back. */
+  private full(id: number, group: Batch | null, riders: Batch | null): Reply {
+    let left = riders;
+    try {
+      if (riders) this.transaction(() => this.units(riders, undefined));
+      left = null;
+    } catch (error) {
+      const failure = describe(error);
+      if (FATAL.test(failure.code)) return { kind: 'failed', id, failure };
+    }
+    return { kind: 'full', id, group, riders: left, gauges: this.gauges() };
+  }
+
+  /** One bad statement must not fail its neighbours: again, each unit in a transaction of its own. */
+  private oneByOne(
+    group: Batch | null,
+    riders: Batch | null,
+    results: Float64Array,
+    failures: Map<number, Failure>,
+  ): Failure | undefined {
+    for (const [batch, into] of [
+      [riders, undefined],
+      [group, results],
+    ] as const) {
+      if (!batch) continue;
+      const reader = new ArenaReader(batch.buffer);
+      for (let unit = 0, at = 0; unit < batch.units; unit++) {
+        const start = reader.offset;
+        try {
+          at = this.transaction(() => this.unit(reader, into, at));
+        } catch (error) {
+          const failure = describe(error);
+          if (FATAL.test(failure.code)) return failure;
+          reader.seek(start);
+          at = this.skip(reader, into, at);
+          if (into) failures.set(unit, failure);
+        }
+      }
+    }
+    return undefined;
+  }
+
+  private transaction<T>(body: () => T): T {
+    this.begin.run();
+    try {
+      const value = body();
+      for (const owner of this.owners) owner.beforeCommit?.();
+      this.commit.run();
+      return value;
+    } catch (error) {
+      // SQLite rolls back by itself after some errors (no space, I/O).
+      if (this.db.inTransaction) this.rollback.run();
+      if (!FATAL.test(describe(error).code)) for (const owner of this.owners) owner.afterRollback?.();
+      throw error;
+    }
+  }
+
+  private units(batch: Batch, results: Float64Array | undefined): void {
+    const reader = new ArenaReader(batch.buffer);
+    for (let unit = 0, at = 0; unit < batch.units; unit++) at = this.unit(reader, results, at);
+  }
+
+  private unit(reader: ArenaReader, results: Float64Array | undefined, at: number): number {
+    let skipping = false;
+    for (let left = reader.count(); left > 0; left--, at++) {
+      const operation = this.operations[reader.byte()];
+      const guard = reader.byte() === 1;
+      const args: unknown[] = [];
+      for (let n = reader.byte(); n > 0; n--) args.push(reader.value());
+      if (skipping) continue;
+      assert(operation, 'a unit names a known operation');
+      const result = operation(...(args as never[]));
+      if (results) results[at] = result ?? Number.NaN;
+      skipping = guard && result === 0;
+    }
+    return at;
+  }
+
+  private skip(reader: ArenaReader, results: Float64Array | undefined, at: number): number {
+    for (let left = reader.count(); left > 0; left--, at++) {
+      reader.byte();
+      reader.byte();
+      for (let n = reader.byte(); n > 0; n--) reader.value();
+      if (results) results[at] = Number.NaN;
+    }
+    return at;
+  }
+
+  private query(id: number, name: string, args: readonly unknown[]): Reply {
+    const query = this.queries.get(name);
+    try {
+      assert(query, 'a query has a known name', { name });
+      const value = query(...(args as never[]));
+      return { kind: 'answer', id, value, gauges: this.gauges() };
+    } catch (error) {
+      const failure = describe(error);
+      return FATAL.test(failure.code) ? { kind: 'failed', id, failure } : { kind: 'refused', id, failure };
+    }
+  }
+
+  /** Gives pages of deleted rows back to the file system, a little at a time and only while nobody waits. */
+  private vacuum(): void {
+    const free = this.db.pragma('freelist_count', { simple: true }) as number;
+    if (free < VACUUM_FREE_PAGES_MIN) return;
+    try {
+      this.db.pragma(`incremental_vacuum(${VACUUM_STEP_PAGES})`);
+    } catch {
+      return; // No space for the step, or a device error: the next commit meets it and answers for it.
+    }
+    this.vacuumTimer = setTimeout(() => this.vacuum(), 1);
+  }
+
+  private gauges(): Float64Array {
+    const values: number[] = [];
+    for (const owner of this.owners) values.push(...Object.values(owner.gauges?.() ?? {}));
+    values.push(this.db.pragma('page_count', { simple: true }) as number);
+    values.push(this.db.pragma('freelist_count', { simple: true }) as number);
+    return Float64Array.from(values);
+  }
+}
+
+function describe(error: unknown): Failure {
+  return { code: systemCodeOf(error) ?? 'ERROR', message: messageOf(error) };
+}
+
+function send(reply: Reply): void {
+  port?.postMessage(reply, buffersOf(reply));
+}
+
+/** Large answers change hands instead of being copied. */
+function buffersOf(reply: Reply): ArrayBuffer[] {
+  switch (reply.kind) {
+    case 'committed':
+      return [reply.results.buffer as ArrayBuffer];
+    case 'full':
+      return [reply.group?.buffer, reply.riders?.buffer].filter((buffer) => buffer !== undefined);
+    case 'answer':
+      return reply.value instanceof ArrayBuffer ? [reply.value] : [];
+    default:
+      return [];
+  }
+}
+
+try {
+  const options = workerData as WorkerOptions;
+  const modules: Tables[] = [];
+  for (const url of options.tables) modules.push(((await import(url)) as { tables: Tables }).tables);
+  const thread = new StoreThread(options, modules);
+  port.on('message', (request: Request) => thread.handle(request));
+  send(thread.opened());
+} catch (error) {
+  send({ kind: 'broken', failure: describe(error), hint: error instanceof HoldfastError ? error.hint : undefined });
+}
