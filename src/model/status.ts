@@ -1,0 +1,83 @@
+import type { Epoch, GatewayId, Millis, Seq } from './ids.js';
+
+/** What the gateway knows of itself at one moment: the status page, `/status` and the terminal all show this. */
+export interface GatewayStatus {
+  readonly gateway: GatewayId;
+  readonly version: string;
+  readonly now: Millis;
+  readonly startedAt: Millis;
+  /** `degraded`: something outside is down and nothing is lost. `failed`: nothing is acknowledged any more. */
+  readonly state: 'ok' | 'degraded' | 'failed';
+  /** In words, the reasons why the state is not `ok`. */
+  readonly causes: readonly string[];
+  readonly spool: SpoolStatus;
+  readonly upstream: UpstreamStatus;
+  readonly broker: BrokerStatus;
+  readonly readers: readonly ReaderStatus[];
+}
+
+export interface SpoolStatus {
+  readonly state: 'open' | 'full' | 'failed';
+  readonly epoch: Epoch;
+  /** Not yet acknowledged by the cloud. */
+  readonly rows: number;
+  readonly bytes: number;
+  /** Since the file was made. `received = rows + acknowledged` at all times; `balanced` says whether it holds. */
+  readonly received: number;
+  readonly acknowledged: number;
+  readonly balanced: boolean;
+  readonly head: Seq;
+  readonly tail: Seq;
+  readonly oldestAgeMs: number;
+  readonly fileBytes: number;
+  readonly bytesMax: number;
+}
+
+export interface UpstreamStatus {
+  /** `held`: connected, but the cloud takes nothing and says why. `stalled`: connected and silent. */
+  readonly state: 'connecting' | 'online' | 'stalled' | 'held' | 'backoff' | 'stopped';
+  readonly since: Millis;
+  readonly cause: string | null;
+  readonly url: string;
+  readonly batchesInFlight: number;
+  readonly rowsSent: number;
+  readonly rowsAcknowledged: number;
+  readonly bytesSent: number;
+  readonly connects: number;
+  readonly lastAckAt: Millis | null;
+  /** At the present rates of what comes in and what is acknowledged; null when it does not shrink. */
+  readonly drainEtaMs: number | null;
+}
+
+export interface BrokerStatus {
+  readonly addresses: readonly string[];
+  readonly clients: number;
+  readonly sessions: number;
+  readonly subscriptions: number;
+  readonly retained: number;
+  readonly retainedBytes: number;
+  readonly received: number;
+  readonly sent: number;
+  readonly queuedRows: number;
+  readonly pausedClients: number;
+  /** By reason, each present from the start. */
+  readonly dropped: Readonly<Record<string, number>>;
+}
+
+export interface ReaderStatus {
+  readonly asset: string;
+  readonly url: string;
+  readonly state: 'online' | 'degraded' | 'offline' | 'starting';
+  readonly since: Millis;
+  readonly cause: string | null;
+  readonly lastOkAt: Millis | null;
+  readonly readings: number;
+  readonly rttMsP50: number | null;
+  readonly rttMsP99: number | null;
+  readonly timeouts: number;
+  readonly exceptions: number;
+  readonly lateAnswers: number;
+  readonly missedCycles: number;
+  /** Outages recorded as gaps. */
+  readonly gaps: number;
+}
