@@ -104,8 +104,9 @@ export class ArenaReader {
   private readonly buffer: Buffer;
   private at = 0;
 
-  constructor(buffer: ArrayBuffer) {
+  constructor(buffer: ArrayBuffer, start = 0) {
     this.buffer = Buffer.from(buffer);
+    this.at = start;
   }
 
   get offset(): number {

@@ -16,8 +16,9 @@ export interface Opened {
 
 /** A group: units in the order of submission, and units that only needed some transaction to ride in. */
 export interface Batch {
-  /** Bytes in use of the buffer. */
-  readonly bytes: number;
+  /** Where in the buffer the first unit begins, and where the last one ends. */
+  readonly start: number;
+  readonly end: number;
   readonly buffer: ArrayBuffer;
   readonly units: number;
   readonly operations: number;
@@ -44,10 +45,12 @@ export type Reply =
       readonly failures: ReadonlyMap<number, Failure>;
       readonly gauges: Float64Array;
     }
-  /** No space: nothing of the group was written, and here it is back. The riders too, unless they went through. */
+  /** No space: what fitted of the group is committed (`done` units), the rest is here again; so are riders that did not fit. */
   | {
       readonly kind: 'full';
       readonly id: number;
+      readonly done: number;
+      readonly results: Float64Array;
       readonly group: Batch | null;
       readonly riders: Batch | null;
       readonly gauges: Float64Array;
@@ -57,3 +60,8 @@ export type Reply =
   /** The file can no longer be trusted to take a write: nothing will be committed any more. */
   | { readonly kind: 'failed'; readonly id: number; readonly failure: Failure }
   | { readonly kind: 'closed'; readonly id: number };
+
+/** For transfer: large answers change hands instead of being copied. */
+export function buffersOf(...batches: readonly (Batch | null)[]): ArrayBuffer[] {
+  return batches.flatMap((batch) => (batch ? [batch.buffer] : []));
+}

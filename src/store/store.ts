@@ -14,7 +14,15 @@ import { assert, assertNever } from '../lib/assert.js';
 import { HoldfastError, messageOf } from '../lib/errors.js';
 import { type Log, silentLog } from '../lib/log.js';
 import { ArenaWriter } from './arena.js';
-import type { Batch, Failure, Opened, Reply, Request, WorkerOptions } from './protocol.js';
+import {
+  type Batch,
+  buffersOf,
+  type Failure,
+  type Opened,
+  type Reply,
+  type Request,
+  type WorkerOptions,
+} from './protocol.js';
 import type { Op, Unit } from './tables.js';
 
 /** A group larger than this would hold the thread, and a waiting publisher, for longer than a checkpoint does. */
@@ -52,6 +60,7 @@ interface Sent {
 }
 
 const NO_RESULTS = new Float64Array(0);
+const NO_FAILURES: ReadonlyMap<number, Failure> = new Map();
 
 export class Store {
   private readonly worker: Worker;
@@ -256,8 +265,7 @@ export class Store {
 
   private transmit(sent: Sent, riders: Batch | null): void {
     this.sent = sent;
-    const transfer = [sent.batch?.buffer, riders?.buffer].filter((buffer) => buffer !== undefined);
-    this.post({ kind: 'group', id: this.nextId++, group: sent.batch, riders }, transfer);
+    this.post({ kind: 'group', id: this.nextId++, group: sent.batch, riders }, buffersOf(sent.batch, riders));
   }
 
   private post(request: Request, transfer: readonly ArrayBuffer[] = []): void {
@@ -273,7 +281,7 @@ export class Store {
         return;
       case 'full':
         this.gaugeValues = reply.gauges;
-        this.becomeFull(reply.group, reply.riders);
+        this.becomeFull(reply);
         return;
       case 'answer':
         this.gaugeValues = reply.gauges;
@@ -303,30 +311,38 @@ export class Store {
     const sent = this.sent;
     assert(sent, 'a commit answers a group');
     this.sent = undefined;
-    if (sent.batch) this.waitingBytesNow -= sent.batch.bytes;
+    if (sent.batch) this.waitingBytesNow -= sent.batch.end - sent.batch.start;
     // The next group is on its way before this one's callbacks run: the thread commits while we acknowledge.
     this.flush();
-    for (let unit = 0, at = 0; unit < sent.done.length; unit++) {
+    this.answer(sent, sent.done.length, results, failures);
+  }
+
+  /** Calls back the first `units` units of a group. */
+  private answer(sent: Sent, units: number, results: Float64Array, failures: ReadonlyMap<number, Failure>): void {
+    for (let unit = 0, at = 0; unit < units; unit++) {
       const failure = failures.size > 0 ? failures.get(unit) : undefined;
       this.call(sent.done[unit] as UnitDone, failure ? unitError(failure) : null, results, at);
       at += sent.operations[unit] as number;
     }
   }
 
-  private becomeFull(group: Batch | null, riders: Batch | null): void {
+  private becomeFull({ done, results, group, riders }: Extract<Reply, { kind: 'full' }>): void {
     const sent = this.sent;
     assert(sent, 'a full device answers a group');
     if (this.mode === 'open') this.log.error({}, 'The device is full; acknowledgements wait until there is room');
     this.mode = 'full';
     this.ridersBack = riders;
-    const again = { ...sent, batch: group };
-    this.fullTimer = setTimeout(() => {
-      this.fullTimer = undefined;
-      this.transmit(again, this.takeRiders());
-    }, FULL_RETRY_MS);
+    if (sent.batch && group) this.waitingBytesNow -= group.start - sent.batch.start;
+    const rest: Sent = { batch: group, done: sent.done.slice(done), operations: sent.operations.slice(done) };
+    this.sent = rest;
+    this.answer(sent, done, results, NO_FAILURES);
     if (this.onIdle) {
-      clearTimeout(this.fullTimer);
       this.onIdle();
+    } else {
+      this.fullTimer = setTimeout(() => {
+        this.fullTimer = undefined;
+        this.transmit(rest, this.takeRiders());
+      }, FULL_RETRY_MS);
     }
   }
 
@@ -369,7 +385,7 @@ export class Store {
 
 function take(writer: ArenaWriter): Batch {
   const { units, operations, bytes } = writer;
-  return { units, operations, bytes, buffer: writer.take() };
+  return { start: 0, end: bytes, units, operations, buffer: writer.take() };
 }
 
 function unitError({ code, message }: Failure): HoldfastError {

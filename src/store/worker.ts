@@ -8,12 +8,15 @@ import { assert, assertNever } from '../lib/assert.js';
 import { HoldfastError, messageOf, systemCodeOf } from '../lib/errors.js';
 import { ArenaReader } from './arena.js';
 import { migrate, openDatabase } from './database.js';
-import type { Batch, Failure, Reply, Request, WorkerOptions } from './protocol.js';
+import { type Batch, buffersOf, type Failure, type Reply, type Request, type WorkerOptions } from './protocol.js';
 import type { OpenTables, Operation, Query, Tables } from './tables.js';
 
 /** Codes after which the file must not be written again: what reached the device is unknown. */
 const FATAL = /^SQLITE_(IOERR|CORRUPT|NOTADB|CANTOPEN|READONLY|NOMEM)/;
-/** Above this many free pages the file is worth shrinking, in steps that hold the thread for about a millisecond. */
+/**
+ * A file that is more than half empty is worth shrinking, in steps that hold the thread for about a millisecond. Below
+ * this many pages the free ones are kept: the next rows will want them.
+ */
 const VACUUM_FREE_PAGES_MIN = 1_000;
 const VACUUM_STEP_PAGES = 64;
 const VACUUM_IDLE_MS = 50;
@@ -60,15 +63,16 @@ class StoreThread {
   }
 
   handle(request: Request): void {
-    clearTimeout(this.vacuumTimer);
     switch (request.kind) {
       case 'group':
         send(this.group(request.id, request.group, request.riders));
-        break;
+        this.vacuumTimer ??= setTimeout(() => this.vacuumWhileIdle(), VACUUM_IDLE_MS);
+        return;
       case 'query':
         send(this.query(request.id, request.name, request.args));
-        break;
+        return;
       case 'close':
+        clearTimeout(this.vacuumTimer);
         this.db.close();
         send({ kind: 'closed', id: request.id });
         port?.close();
@@ -76,7 +80,6 @@ class StoreThread {
       default:
         assertNever(request, 'store request');
     }
-    this.vacuumTimer = setTimeout(() => this.vacuum(), VACUUM_IDLE_MS);
   }
 
   private group(id: number, group: Batch | null, riders: Batch | null): Reply {
@@ -86,6 +89,7 @@ class StoreThread {
       this.transaction(() => {
         if (riders) this.units(riders, undefined);
         if (group) this.units(group, results);
+        this.vacuumStep();
       });
     } catch (error) {
       const failure = describe(error);
@@ -97,17 +101,36 @@ class StoreThread {
     return { kind: 'committed', id, results, failures, gauges: this.gauges() };
   }
 
-  /** Deletions are what makes room, so they get a transaction of their own before the group is handed back. */
+  /**
+   * Deletions are what makes room, so they get a transaction of their own first. Then as much of the group as fits, found
+   * by halving: a group that is larger than the room there will ever be must not wait for all of it at once.
+   */
   private full(id: number, group: Batch | null, riders: Batch | null): Reply {
-    let left = riders;
+    const results = new Float64Array(group?.operations ?? 0).fill(Number.NaN);
+    let ridersLeft = riders;
+    let left = group;
     try {
       if (riders) this.transaction(() => this.units(riders, undefined));
-      left = null;
+      ridersLeft = null;
+      for (let share = left?.units ?? 0; left && left.units > 0 && share > 0; ) {
+        const part: Batch = { ...left, units: Math.min(share, left.units) };
+        const done = group ? group.operations - left.operations : 0;
+        try {
+          const [end, operations] = this.transaction(() => this.units(part, results.subarray(done)));
+          left = { ...left, start: end, units: left.units - part.units, operations: left.operations - operations };
+        } catch (error) {
+          if (!describe(error).code.startsWith('SQLITE_FULL')) throw error;
+          share = Math.floor(part.units / 2);
+        }
+      }
     } catch (error) {
       const failure = describe(error);
       if (FATAL.test(failure.code)) return { kind: 'failed', id, failure };
     }
-    return { kind: 'full', id, group, riders: left, gauges: this.gauges() };
+    const done = (group?.units ?? 0) - (left?.units ?? 0);
+    if (!ridersLeft && !left?.units)
+      return { kind: 'committed', id, results, failures: new Map(), gauges: this.gauges() };
+    return { kind: 'full', id, done, results, group: left, riders: ridersLeft, gauges: this.gauges() };
   }
 
   /** One bad statement must not fail its neighbours: again, each unit in a transaction of its own. */
@@ -122,7 +145,7 @@ class StoreThread {
       [group, results],
     ] as const) {
       if (!batch) continue;
-      const reader = new ArenaReader(batch.buffer);
+      const reader = new ArenaReader(batch.buffer, batch.start);
       for (let unit = 0, at = 0; unit < batch.units; unit++) {
         const start = reader.offset;
         try {
@@ -154,9 +177,12 @@ class StoreThread {
     }
   }
 
-  private units(batch: Batch, results: Float64Array | undefined): void {
-    const reader = new ArenaReader(batch.buffer);
-    for (let unit = 0, at = 0; unit < batch.units; unit++) at = this.unit(reader, results, at);
+  /** Returns where in the buffer it ended, and how many operations there were. */
+  private units(batch: Batch, results: Float64Array | undefined): [end: number, operations: number] {
+    const reader = new ArenaReader(batch.buffer, batch.start);
+    let at = 0;
+    for (let unit = 0; unit < batch.units; unit++) at = this.unit(reader, results, at);
+    return [reader.offset, at];
   }
 
   private unit(reader: ArenaReader, results: Float64Array | undefined, at: number): number {
@@ -197,16 +223,22 @@ class StoreThread {
     }
   }
 
-  /** Gives pages of deleted rows back to the file system, a little at a time and only while nobody waits. */
-  private vacuum(): void {
+  /** Gives pages of deleted rows back to the file system, a little at a time. */
+  private vacuumStep(): boolean {
     const free = this.db.pragma('freelist_count', { simple: true }) as number;
-    if (free < VACUUM_FREE_PAGES_MIN) return;
+    if (free < VACUUM_FREE_PAGES_MIN) return false;
+    if (free < (this.db.pragma('page_count', { simple: true }) as number) / 2) return false;
+    this.db.pragma(`incremental_vacuum(${VACUUM_STEP_PAGES})`);
+    return true;
+  }
+
+  private vacuumWhileIdle(): void {
+    this.vacuumTimer = undefined;
     try {
-      this.db.pragma(`incremental_vacuum(${VACUUM_STEP_PAGES})`);
+      if (this.vacuumStep()) this.vacuumTimer = setTimeout(() => this.vacuumWhileIdle(), 1);
     } catch {
-      return; // No space for the step, or a device error: the next commit meets it and answers for it.
+      // No space for the step, or a device error: the next commit meets it and answers for it.
     }
-    this.vacuumTimer = setTimeout(() => this.vacuum(), 1);
   }
 
   private gauges(): Float64Array {
@@ -223,16 +255,16 @@ function describe(error: unknown): Failure {
 }
 
 function send(reply: Reply): void {
-  port?.postMessage(reply, buffersOf(reply));
+  port?.postMessage(reply, transferOf(reply));
 }
 
 /** Large answers change hands instead of being copied. */
-function buffersOf(reply: Reply): ArrayBuffer[] {
+function transferOf(reply: Reply): ArrayBuffer[] {
   switch (reply.kind) {
     case 'committed':
       return [reply.results.buffer as ArrayBuffer];
     case 'full':
-      return [reply.group?.buffer, reply.riders?.buffer].filter((buffer) => buffer !== undefined);
+      return [reply.results.buffer as ArrayBuffer, ...buffersOf(reply.group, reply.riders)];
     case 'answer':
       return reply.value instanceof ArrayBuffer ? [reply.value] : [];
     default:
