@@ -10,8 +10,10 @@ import type { Qos } from '../model/message.js';
 import type { ValueType } from '../model/reading.js';
 import type { SpoolInput, SpoolRow } from '../model/row.js';
 import { ArenaReader } from '../store/arena.js';
-import type { Store } from '../store/store.js';
+import type { Store, UnitDone } from '../store/store.js';
 import type { Op } from '../store/tables.js';
+
+export type { Op, UnitDone };
 
 /** On disk: bits 0–1 QoS, bit 2 retain, bits 4–7 the index of the type in this list. Only ever added to at the end. */
 const TYPES: readonly ValueType[] = ['p', 'g', 'f', 'i', 'b', 's', 'x', 'j'];
@@ -26,9 +28,11 @@ export interface SpoolStats {
   /** Rows that the cloud has not acknowledged, and the bytes of their topics, payloads and properties. */
   readonly rows: number;
   readonly bytes: number;
-  /** Since the file was made; `received = rows + acknowledged`, exactly. */
+  /** Since the file was made; `received = rows + acknowledged + dead`, exactly. */
   readonly received: number;
   readonly acknowledged: number;
+  /** Rows that the cloud can never take, set aside with a reason. */
+  readonly dead: number;
   /** Seq of the oldest row; one past `tail` when there is none. */
   readonly head: Seq;
   /** Highest seq ever given. */
@@ -78,6 +82,14 @@ export class Spool {
     return { op: this.insert, args: [topic, payload, props, flags, asset, metric, deviceTs, this.clock.now()] };
   }
 
+  /**
+   * Makes a message's row durable together with whatever else must be: the operations of the unit come first, then the
+   * row (none for a message that is not bridged). `done` follows the rules of `Store.submit`.
+   */
+  submit(operations: readonly Op[], input: SpoolInput | null, done: UnitDone): void {
+    this.store.submit(input ? [...operations, this.row(input)] : operations, done);
+  }
+
   /** Resolves with the rows' seqs once all of them are durable; all or none. */
   async enqueue(inputs: readonly SpoolInput[]): Promise<Seq[]> {
     return (await this.store.commit(inputs.map((input) => this.row(input)))) as Seq[];
@@ -108,6 +120,35 @@ export class Spool {
     this.store.ride({ op: this.delete, args: [upTo] });
   }
 
+  /**
+   * Moves a row that the cloud can never take to the dead letters, durably. Resolves with whether it was there.
+   */
+  async bury(seq: Seq, reason: string): Promise<boolean> {
+    const op = this.store.operation('spool.bury');
+    return (await this.store.commit([{ op, args: [seq, this.clock.now(), reason] }]))[0] === 1;
+  }
+
+  /** The newest dead letters, oldest first. */
+  async dead(max: number): Promise<{ seq: Seq; reason: string }[]> {
+    const rows = await this.store.query<[Seq, string][]>('spool.dead', max);
+    return rows.reverse().map(([seq, reason]) => ({ seq, reason }));
+  }
+
+  /** Resolves when rows may have come or gone since the call. */
+  changed(): Promise<void> {
+    return this.store.changed();
+  }
+
+  /** Highest seq that is durable: rows after it are not to be seen yet. */
+  get tail(): Seq {
+    return this.store.gauge('spool.tail') as Seq;
+  }
+
+  /** Bytes of the file that hold something: what the ceiling is compared with. */
+  get usedBytes(): number {
+    return (this.store.gauge('store.pages') - this.store.gauge('store.freePages')) * PAGE_BYTES;
+  }
+
   /** Costs nothing: the totals are kept with the rows, and travel with every answer of the store. */
   async stats(): Promise<SpoolStats> {
     const { store } = this;
@@ -118,6 +159,7 @@ export class Spool {
       bytes: store.gauge('spool.bytes'),
       received: store.gauge('spool.received'),
       acknowledged: store.gauge('spool.acknowledged'),
+      dead: store.gauge('spool.dead'),
       head: store.gauge('spool.head') as Seq,
       tail: store.gauge('spool.tail') as Seq,
       oldestAt: Number.isNaN(oldestAt) ? null : (oldestAt as Millis),

@@ -33,6 +33,20 @@ const MIGRATIONS = [
      alive_at     INTEGER NOT NULL,
      closed_at    INTEGER
    ) STRICT;`,
+  `CREATE TABLE dead_letters (
+     seq         INTEGER PRIMARY KEY,
+     topic       TEXT NOT NULL,
+     payload     BLOB NOT NULL,
+     props       BLOB,
+     flags       INTEGER NOT NULL,
+     asset_id    TEXT,
+     metric_name TEXT,
+     device_ts   INTEGER,
+     enqueued_at INTEGER NOT NULL,
+     buried_at   INTEGER NOT NULL,
+     reason      TEXT NOT NULL
+   ) STRICT;
+   ALTER TABLE spool_state ADD COLUMN dead INTEGER NOT NULL DEFAULT 0;`,
 ];
 
 /** Rows are taken from the table in steps of this many, so that a limit in bytes is overshot by one step at most. */
@@ -44,6 +58,7 @@ interface State {
   bytes: number;
   received: number;
   acknowledged: number;
+  dead: number;
 }
 
 type RawRow = [
@@ -60,7 +75,7 @@ type RawRow = [
 
 function open(db: Database): OpenTables {
   const now = Date.now();
-  db.prepare('INSERT OR IGNORE INTO spool_state VALUES (1, ?, 0, 0, 0, 0, ?, NULL)').run(newEpoch(), now);
+  db.prepare('INSERT OR IGNORE INTO spool_state VALUES (1, ?, 0, 0, 0, 0, ?, NULL, 0)').run(newEpoch(), now);
   const before = db.prepare('SELECT alive_at AS aliveAt, closed_at AS closedAt FROM spool_state').get() as {
     aliveAt: number;
     closedAt: number | null;
@@ -68,19 +83,19 @@ function open(db: Database): OpenTables {
   db.prepare('UPDATE spool_state SET closed_at = NULL, alive_at = ?').run(now);
 
   const insertRow = db.prepare('INSERT INTO spool VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)');
-  const measure = db
-    .prepare(
-      `SELECT count(*), total(length(payload) + octet_length(topic) + ifnull(length(props), 0)), max(seq)
-       FROM spool WHERE seq <= ?`,
-    )
-    .raw();
+  const size = 'length(payload) + octet_length(topic) + ifnull(length(props), 0)';
+  const measure = db.prepare(`SELECT count(*), total(${size}) FROM spool WHERE seq <= ?`).raw();
+  const sizeOf = db.prepare(`SELECT ${size} FROM spool WHERE seq = ?`).pluck();
+  const copyToDead = db.prepare('INSERT INTO dead_letters SELECT *, ?, ? FROM spool WHERE seq = ?');
+  const deleteOne = db.prepare('DELETE FROM spool WHERE seq = ?');
+  const deadSeqs = db.prepare('SELECT seq, reason FROM dead_letters ORDER BY seq DESC LIMIT ?').raw();
   const deleteUpTo = db.prepare('DELETE FROM spool WHERE seq <= ?');
   const page = db.prepare('SELECT * FROM spool WHERE seq > ? ORDER BY seq LIMIT ?').raw();
   const firstRow = db.prepare('SELECT seq, enqueued_at FROM spool ORDER BY seq LIMIT 1').raw();
-  const readState = db.prepare('SELECT epoch, rows, bytes, received, acknowledged FROM spool_state');
+  const readState = db.prepare('SELECT epoch, rows, bytes, received, acknowledged, dead FROM spool_state');
   const readTail = db.prepare("SELECT seq FROM sqlite_sequence WHERE name = 'spool'").pluck();
   const writeState = db.prepare(
-    'UPDATE spool_state SET rows = ?, bytes = ?, received = ?, acknowledged = ?, alive_at = ?',
+    'UPDATE spool_state SET rows = ?, bytes = ?, received = ?, acknowledged = ?, dead = ?, alive_at = ?',
   );
   const writeClosed = db.prepare('UPDATE spool_state SET closed_at = ?');
 
@@ -133,7 +148,7 @@ function open(db: Database): OpenTables {
       },
       /** Deletes the rows up to and including `upTo`; returns how many there were. */
       acknowledge(upTo: number): number {
-        const [rows, bytes] = measure.get(upTo) as [number, number, number | null];
+        const [rows, bytes] = measure.get(upTo) as [number, number];
         if (rows === 0) return 0;
         const { changes } = deleteUpTo.run(upTo);
         assert(changes === rows, 'an acknowledgement deletes the rows it measured', { changes, rows });
@@ -144,6 +159,19 @@ function open(db: Database): OpenTables {
         dirty = true;
         findHead();
         return rows;
+      },
+      /** Sets aside a row that the cloud can never take; it is kept, and counted. Returns 0 when it is gone already. */
+      bury(seq: number, buriedAt: number, reason: string): number {
+        const bytes = sizeOf.get(seq) as number | undefined;
+        if (bytes === undefined) return 0;
+        copyToDead.run(buriedAt, reason, seq);
+        deleteOne.run(seq);
+        state.rows--;
+        state.bytes -= bytes;
+        state.dead++;
+        dirty = true;
+        findHead();
+        return 1;
       },
       /** Notes that what follows was a wish and not a crash. */
       close(at: number): undefined {
@@ -172,19 +200,23 @@ function open(db: Database): OpenTables {
         values.put(null);
         return values.take();
       },
+      /** The newest buried rows, as [seq, reason], highest seq first. */
+      dead(max: number) {
+        return deadSeqs.all(max);
+      },
       about() {
         return { epoch: state.epoch, aliveAt: before.aliveAt, closedAt: before.closedAt };
       },
     },
     beforeCommit() {
       if (!dirty) return;
-      writeState.run(state.rows, state.bytes, state.received, state.acknowledged, Date.now());
+      writeState.run(state.rows, state.bytes, state.received, state.acknowledged, state.dead, Date.now());
       dirty = false;
     },
     afterRollback: load,
     gauges() {
-      const { rows, bytes, received, acknowledged } = state;
-      return { rows, bytes, received, acknowledged, head, tail, oldestAt };
+      const { rows, bytes, received, acknowledged, dead } = state;
+      return { rows, bytes, received, acknowledged, dead, head, tail, oldestAt };
     },
   };
 }

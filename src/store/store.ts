@@ -81,6 +81,8 @@ export class Store {
   private failure: HoldfastError | undefined;
   private closing: Promise<void> | undefined;
   private onClosed: (() => void) | undefined;
+  private onCommit: (() => void) | undefined;
+  private nextCommit: Promise<void> | undefined;
   private onIdle: (() => void) | undefined;
   private fail: (error: HoldfastError) => void = () => {};
   /** Resolves with the error after which nothing is committed any more. */
@@ -171,6 +173,15 @@ export class Store {
     this.schedule();
   }
 
+  /** Resolves after the next transaction of any kind, or when there will be none any more. */
+  changed(): Promise<void> {
+    if (this.mode === 'failed' || this.mode === 'closed') return Promise.resolve();
+    this.nextCommit ??= new Promise((resolve) => {
+      this.onCommit = resolve;
+    });
+    return this.nextCommit;
+  }
+
   /** `submit` as a promise of what the unit's operations returned. */
   commit(unit: Unit): Promise<number[]> {
     return new Promise((resolve, reject) => {
@@ -229,6 +240,7 @@ export class Store {
       });
     }
     this.mode = 'closed';
+    this.announce();
     await this.worker.terminate();
   }
 
@@ -315,6 +327,13 @@ export class Store {
     // The next group is on its way before this one's callbacks run: the thread commits while we acknowledge.
     this.flush();
     this.answer(sent, sent.done.length, results, failures);
+    this.announce();
+  }
+
+  private announce(): void {
+    this.onCommit?.();
+    this.onCommit = undefined;
+    this.nextCommit = undefined;
   }
 
   /** Calls back the first `units` units of a group. */
@@ -336,6 +355,7 @@ export class Store {
     const rest: Sent = { batch: group, done: sent.done.slice(done), operations: sent.operations.slice(done) };
     this.sent = rest;
     this.answer(sent, done, results, NO_FAILURES);
+    this.announce();
     if (this.onIdle) {
       this.onIdle();
     } else {
@@ -359,6 +379,7 @@ export class Store {
     );
     this.rejectWaiting(this.failure);
     this.fail(this.failure);
+    this.announce();
     this.onIdle?.();
     this.onClosed?.();
   }
