@@ -22,9 +22,11 @@ export interface SpoolStatus {
   /** Not yet acknowledged by the cloud. */
   readonly rows: number;
   readonly bytes: number;
-  /** Since the file was made. `received = rows + acknowledged` at all times; `balanced` says whether it holds. */
+  /** Since the file was made. `received = rows + acknowledged + dead` at all times; `balanced` says whether it holds. */
   readonly received: number;
   readonly acknowledged: number;
+  /** Rows that the cloud can never take, set aside. */
+  readonly dead: number;
   readonly balanced: boolean;
   readonly head: Seq;
   readonly tail: Seq;

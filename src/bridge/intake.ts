@@ -1,0 +1,125 @@
+/**
+ * The one way into the spool. Both doors, the broker's gate and the readers, hand their messages over here together with
+ * the rows that must become durable with them; a message in a bridged topic gets its spool row in the same transaction.
+ *
+ * When the spool is at its ceiling a bridged message waits, unacknowledged, in the order of its arrival; messages that
+ * stay in the plant pass. Nothing is refused and nothing is dropped: the publisher still owns what was not acknowledged.
+ */
+import { HoldfastError } from '../lib/errors.js';
+import type { Identity, SpoolInput } from '../model/row.js';
+import type { Message } from '../model/message.js';
+import type { Op, Spool, UnitDone } from '../spool/spool.js';
+import { FilterSet } from '../wire/filter-set.js';
+import type { ReadingMap } from './reading-map.js';
+
+/** How often waiting messages look for room again; acknowledgements from the cloud make it in bursts. */
+const ROOM_LOOK_MS = 50;
+/** Publishers are paused long before this; it bounds what clients that come and go can pile up. */
+const HELD_BYTES_MAX = 64 * 1024 * 1024;
+/** What one waiting message costs besides its bytes. */
+const HELD_OVERHEAD_BYTES = 512;
+
+export interface IntakeOptions {
+  readonly spool: Spool;
+  /** MQTT filters of what is bridged; everything else stays in the plant. */
+  readonly topics: readonly string[];
+  readonly readings: ReadingMap;
+  /** Whether the spool takes a new row now. */
+  readonly hasRoom: () => boolean;
+}
+
+export interface IntakeStats {
+  /** Messages in bridged topics, and those of them that matched a reading template and were no reading. */
+  readonly bridged: number;
+  readonly unreadable: number;
+  readonly lastProblem: string | null;
+  readonly heldMessages: number;
+}
+
+interface Held {
+  readonly operations: readonly Op[];
+  readonly input: SpoolInput;
+  readonly done: UnitDone;
+}
+
+const NO_RESULTS = new Float64Array(0);
+
+export class Intake {
+  private readonly options: IntakeOptions;
+  private readonly filters: FilterSet;
+  private held: Held[] = [];
+  private heldBytes = 0;
+  private timer: NodeJS.Timeout | undefined;
+  private bridged = 0;
+  private unreadable = 0;
+  private lastProblem: string | null = null;
+  private closed = false;
+
+  constructor(options: IntakeOptions) {
+    this.options = options;
+    this.filters = new FilterSet(options.topics);
+  }
+
+  /**
+   * Makes a message durable. `done` without an error means committed: now it may be acknowledged. `identity` is what a
+   * reader knows of its own message; for a publisher's message it is null and found by the configured templates.
+   */
+  admit(message: Message, identity: Identity | null, operations: readonly Op[], done: UnitDone): void {
+    const { spool } = this.options;
+    if (!this.filters.matches(message.topic)) return spool.submit(operations, null, done);
+    this.bridged++;
+    const input: SpoolInput = { ...this.pick(message), ...(identity ?? this.identify(message)) };
+    if (this.held.length === 0 && this.options.hasRoom()) return spool.submit(operations, input, done);
+    this.hold({ operations, input, done });
+  }
+
+  stats(): IntakeStats {
+    const { bridged, unreadable, lastProblem } = this;
+    return { bridged, unreadable, lastProblem, heldMessages: this.held.length };
+  }
+
+  /** What waits is given back unacknowledged. */
+  close(): void {
+    this.closed = true;
+    clearInterval(this.timer);
+    const waiting = this.held;
+    this.held = [];
+    for (const { done } of waiting) done(new HoldfastError('spool.closed', 'the gateway is stopping'), NO_RESULTS, 0);
+  }
+
+  private pick({ topic, payload, qos, retain, props }: Message): Message {
+    return { topic, payload, qos, retain, props };
+  }
+
+  private identify(message: Message): Identity {
+    const found = this.options.readings.identify(message);
+    if (!('problem' in found)) return found;
+    this.unreadable++;
+    this.lastProblem = `${message.topic}: ${found.problem}`;
+    return { type: 'p', asset: null, metric: null, deviceTs: null };
+  }
+
+  private hold(held: Held): void {
+    const bytes = held.input.payload.length + HELD_OVERHEAD_BYTES;
+    if (this.closed || this.heldBytes + bytes > HELD_BYTES_MAX) {
+      held.done(new HoldfastError('spool.full', 'the spool is full, and so is the room to wait in'), NO_RESULTS, 0);
+      return;
+    }
+    this.heldBytes += bytes;
+    this.held.push(held);
+    this.timer ??= setInterval(() => this.release(), ROOM_LOOK_MS);
+  }
+
+  private release(): void {
+    let at = 0;
+    for (; at < this.held.length && this.options.hasRoom(); at++) {
+      const { operations, input, done } = this.held[at] as Held;
+      this.heldBytes -= input.payload.length + HELD_OVERHEAD_BYTES;
+      this.options.spool.submit(operations, input, done);
+    }
+    this.held = this.held.slice(at);
+    if (this.held.length > 0) return;
+    clearInterval(this.timer);
+    this.timer = undefined;
+  }
+}

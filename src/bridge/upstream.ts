@@ -1,0 +1,39 @@
+/** What the replayer needs of a way to the cloud. MQTT is the first; anything that can say "taken" for a batch can follow. */
+
+export interface UpstreamLimits {
+  /** Batches that may be unacknowledged at once. */
+  readonly inFlightMax: number;
+  /** Bytes of one batch's payload. */
+  readonly payloadBytesMax: number;
+}
+
+export type Verdict =
+  /** The cloud has it. */
+  | { readonly kind: 'taken' }
+  /** The cloud does not want it now; the reason is for the operator. Everything is kept and tried again, later. */
+  | { readonly kind: 'held'; readonly cause: string };
+
+/** One connection. It is used until it closes and then thrown away. */
+export interface UpstreamLink {
+  readonly limits: UpstreamLimits;
+  /** Settles once per batch with the cloud's verdict; rejects with `upstream.lost` when the link closes first. */
+  send(payload: Uint8Array, about: BatchAbout): Promise<Verdict>;
+  /** Resolves once, with the reason in words, when the link can no longer be used. */
+  readonly closed: Promise<string>;
+  /** Ends the link in order; what is in flight is lost to this link. */
+  close(): Promise<void>;
+  /** Ends the link now, because the peer does not answer. */
+  destroy(reason: string): void;
+}
+
+export interface BatchAbout {
+  readonly first: number;
+  readonly last: number;
+  readonly rows: number;
+}
+
+export interface Upstream {
+  readonly url: string;
+  /** Throws `upstream.lost` when there is no peer and `upstream.refused` when there is one that says no. */
+  connect(signal: AbortSignal): Promise<UpstreamLink>;
+}
