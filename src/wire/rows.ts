@@ -1,0 +1,129 @@
+import type { Epoch, GatewayId, Millis, Seq } from '../model/ids.js';
+import { BAD, GOOD } from '../model/reading.js';
+import type { Source, SpoolRow } from '../model/row.js';
+import { type Batch, type BatchRow, type DecodeLimits, malformed } from './batch.js';
+import { batchRow, isValueType } from './batch-row.js';
+import { pack, wireInteger } from './msgpack.js';
+import { isQuality } from './quality.js';
+import { gapOf, readingOf } from './typed.js';
+
+/**
+ * The rows format: a list of `{seq, gw, ep, topic, asset?, metric?, ts, type, q, value | payload, retain?}` for consumers
+ * that cannot zip columns. In JSON bytes are base64, and a float that JSON does not know is null with quality bad.
+ */
+
+export function encodeRows(source: Source, rows: readonly SpoolRow[], form: 'json' | 'msgpack'): Buffer {
+  const typed = rows.map(rowOf);
+  if (form === 'json') return Buffer.from(`[${typed.map((row) => rowJson(source, row, 'null')).join(',')}]`);
+  return pack(typed.map((row) => ({ ...head(source, row), ...body(row) })));
+}
+
+/** One row as a line of JSON; integers are written out in full. `text` keeps NaN and the infinities as strings. */
+export function rowJson(source: Source, row: BatchRow, nonFinite: 'null' | 'text'): string {
+  let shown = row;
+  let body: string;
+  if (row.type === 'p') body = `"payload":${base64(row.payload)}`;
+  else if (row.type === 'g') body = `"value":${JSON.stringify(row.gap)}`;
+  else if (typeof row.value === 'bigint') body = `"value":${row.value}`;
+  else if (row.value instanceof Uint8Array) body = `"value":${base64(row.value)}`;
+  else if (row.type === 'f' && typeof row.value === 'number' && !Number.isFinite(row.value)) {
+    body = nonFinite === 'null' ? '"value":null' : `"value":"${row.value}"`;
+    if (nonFinite === 'null' && row.quality >= GOOD) shown = { ...row, quality: BAD };
+  } else body = `"value":${JSON.stringify(row.value)}`;
+  const head = {
+    seq: shown.seq,
+    gw: source.gateway,
+    ep: source.epoch,
+    topic: shown.topic,
+    ...identity(shown),
+    ts: shown.ts,
+    type: shown.type,
+    q: shown.quality,
+    ...(shown.retain && { retain: true }),
+  };
+  return `${JSON.stringify(head).slice(0, -1)},${body}}`;
+}
+
+/** Rows that msgpack or JSON gave, as a batch; all of one gateway and epoch, rising by seq. */
+export function decodeRows(value: unknown, form: 'json' | 'msgpack', limits: DecodeLimits): Batch {
+  if (!Array.isArray(value) || value.length === 0) throw malformed('it is no list of rows');
+  if (value.length > limits.rowsMax) throw malformed(`more than ${limits.rowsMax} rows`, { rows: value.length });
+  const [{ gw, ep }] = value as [Record<string, unknown>];
+  if (typeof gw !== 'string' || gw === '' || typeof ep !== 'string' || ep === '')
+    throw malformed('the first row names no gateway and epoch');
+  let last = 0;
+  const rows = value.map((row: unknown, n): BatchRow => {
+    const decoded = decodeRow(row, n, form, gw, ep);
+    if (decoded.seq <= last) throw malformed(`the seq of row ${n} does not rise`, { row: n });
+    last = decoded.seq;
+    return decoded;
+  });
+  const source = { gateway: gw as GatewayId, epoch: ep as Epoch };
+  return { source, first: rows[0]!.seq, last: last as Seq, rows, lost: [], hist: false };
+}
+
+function decodeRow(row: unknown, n: number, form: 'json' | 'msgpack', gw: string, ep: string): BatchRow {
+  if (typeof row !== 'object' || row === null) throw malformed(`row ${n} is no map`);
+  const {
+    seq,
+    topic,
+    asset = null,
+    metric = null,
+    ts,
+    type,
+    q = GOOD,
+    retain = false,
+    ...rest
+  } = row as Record<string, unknown>;
+  if (rest.gw !== gw || rest.ep !== ep) throw malformed(`row ${n} is of another gateway or epoch`);
+  if (!Number.isSafeInteger(seq) || (seq as number) < 1) throw malformed(`row ${n} has no seq`);
+  if (typeof topic !== 'string' || topic === '') throw malformed(`row ${n} has no topic`);
+  if (asset !== null && typeof asset !== 'string') throw malformed(`row ${n} has no usable asset`);
+  if (metric !== null && typeof metric !== 'string') throw malformed(`row ${n} has no usable metric`);
+  if (!Number.isSafeInteger(ts)) throw malformed(`row ${n} has no time`);
+  if (!isValueType(type)) throw malformed(`row ${n} has an unknown type`, { type });
+  if (!isQuality(q)) throw malformed(`row ${n} has no usable quality`);
+  if (typeof retain !== 'boolean') throw malformed(`row ${n} has no usable retain flag`);
+  let value = type === 'p' ? rest.payload : rest.value;
+  if (form === 'json' && (type === 'p' || type === 'x') && typeof value === 'string')
+    value = Buffer.from(value, 'base64');
+  return batchRow({ seq: seq as Seq, topic, type, asset, metric, ts: ts as Millis, value, quality: q, retain });
+}
+
+function rowOf(row: SpoolRow): BatchRow {
+  const { seq, topic, asset, metric, retain } = row;
+  const reading = readingOf(row);
+  if (reading) return { seq, topic, asset: asset as string, metric: metric as string, retain, ...reading };
+  const gap = gapOf(row);
+  const ts = row.deviceTs ?? row.enqueuedAt;
+  if (gap) return { seq, topic, type: 'g', asset: asset as string, metric, ts, gap, quality: GOOD, retain };
+  return { seq, topic, type: 'p', asset: null, metric: null, ts, payload: row.payload, quality: GOOD, retain };
+}
+
+function head(source: Source, row: BatchRow): Record<string, unknown> {
+  return {
+    seq: wireInteger(row.seq),
+    gw: source.gateway,
+    ep: source.epoch,
+    topic: row.topic,
+    ...identity(row),
+    ts: wireInteger(row.ts),
+    type: row.type,
+    q: row.quality,
+    ...(row.retain && { retain: true }),
+  };
+}
+
+function body(row: BatchRow): Record<string, unknown> {
+  if (row.type === 'p') return { payload: row.payload };
+  if (row.type === 'g') return { value: { ...row.gap, from: wireInteger(row.gap.from), to: wireInteger(row.gap.to) } };
+  return { value: row.type === 'i' && typeof row.value === 'number' ? wireInteger(row.value) : row.value };
+}
+
+function identity({ asset, metric }: BatchRow): { asset?: string; metric?: string } {
+  return { ...(asset !== null && { asset }), ...(metric !== null && { metric }) };
+}
+
+function base64(bytes: Uint8Array): string {
+  return `"${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')}"`;
+}
