@@ -6,8 +6,8 @@
  * stay in the plant pass. Nothing is refused and nothing is dropped: the publisher still owns what was not acknowledged.
  */
 import { HoldfastError } from '../lib/errors.js';
-import type { Identity, SpoolInput } from '../model/row.js';
 import type { Message } from '../model/message.js';
+import type { Identity, SpoolInput } from '../model/row.js';
 import type { Op, Spool, UnitDone } from '../spool/spool.js';
 import { FilterSet } from '../wire/filter-set.js';
 import type { ReadingMap } from './reading-map.js';
@@ -66,11 +66,14 @@ export class Intake {
    */
   admit(message: Message, identity: Identity | null, operations: readonly Op[], done: UnitDone): void {
     const { spool } = this.options;
-    if (!this.filters.matches(message.topic)) return spool.submit(operations, null, done);
+    if (!this.filters.matches(message.topic)) {
+      spool.submit(operations, null, done);
+      return;
+    }
     this.bridged++;
     const input: SpoolInput = { ...this.pick(message), ...(identity ?? this.identify(message)) };
-    if (this.held.length === 0 && this.options.hasRoom()) return spool.submit(operations, input, done);
-    this.hold({ operations, input, done });
+    if (this.held.length === 0 && this.options.hasRoom()) spool.submit(operations, input, done);
+    else this.hold({ operations, input, done });
   }
 
   stats(): IntakeStats {

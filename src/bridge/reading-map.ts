@@ -18,7 +18,7 @@ export class ReadingMap {
 
   constructor(rules: readonly ReadingRule[]) {
     this.rules = rules.map(({ topic, ignoreKeys }) => ({
-      template: new TopicTemplate(topic),
+      template: TopicTemplate.parse(topic),
       ignoreKeys: new Set(ignoreKeys),
     }));
   }
@@ -29,7 +29,7 @@ export class ReadingMap {
    */
   identify({ topic, payload }: Message): Identity | { readonly problem: string } {
     for (const { template, ignoreKeys } of this.rules) {
-      const fields = template.parse(topic);
+      const fields = template.match(topic);
       if (!fields) continue;
       const reading = parseReadingPayload(payload, undefined, ignoreKeys);
       if ('problem' in reading) return reading;

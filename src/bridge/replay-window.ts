@@ -44,7 +44,10 @@ export function next(window: Window, event: WindowEvent): Step {
   switch (event.type) {
     case 'sent': {
       const { first, last, rows } = event;
-      assert(first > window.after && last >= first, 'batches are sent in the order of seq', { first, after: window.after });
+      assert(first > window.after && last >= first, 'batches are sent in the order of seq', {
+        first,
+        after: window.after,
+      });
       const flight: Flight = { first, last, rows, acknowledged: false };
       return { window: { ...window, after: last, flights: [...window.flights, flight] }, release: null };
     }

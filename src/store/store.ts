@@ -173,9 +173,8 @@ export class Store {
     this.schedule();
   }
 
-  /** Resolves after the next transaction of any kind, or when there will be none any more. */
+  /** Resolves after the next transaction of any kind; never, when there will be none any more. */
   changed(): Promise<void> {
-    if (this.mode === 'failed' || this.mode === 'closed') return Promise.resolve();
     this.nextCommit ??= new Promise((resolve) => {
       this.onCommit = resolve;
     });
@@ -240,7 +239,6 @@ export class Store {
       });
     }
     this.mode = 'closed';
-    this.announce();
     await this.worker.terminate();
   }
 
@@ -379,7 +377,6 @@ export class Store {
     );
     this.rejectWaiting(this.failure);
     this.fail(this.failure);
-    this.announce();
     this.onIdle?.();
     this.onClosed?.();
   }

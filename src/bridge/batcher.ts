@@ -1,0 +1,63 @@
+/**
+ * Rows to batches that fit: encode, compress, measure, and when a batch is over the limit halve its rows. Nothing over the
+ * limit is ever handed on; a single row that is over it alone comes back as `tooLarge`, so that it cannot go round and round.
+ */
+import type { Seq } from '../model/ids.js';
+import type { Source, SpoolRow } from '../model/row.js';
+import type { LostRange } from '../wire/batch.js';
+import { encodeColumns } from '../wire/columns.js';
+import { compress } from '../wire/compress.js';
+import { encodeRows } from '../wire/rows.js';
+
+export type BatchFormat = 'columns' | 'rows-json' | 'rows-msgpack';
+
+export interface BatcherOptions {
+  readonly source: Source;
+  readonly format: BatchFormat;
+  readonly compression: 'gzip' | 'none';
+}
+
+export interface EncodedBatch {
+  readonly first: Seq;
+  readonly last: Seq;
+  readonly rows: number;
+  /** Undefined for a single row that does not fit. */
+  readonly payload: Uint8Array | undefined;
+}
+
+export class Batcher {
+  private readonly options: BatcherOptions;
+
+  constructor(options: BatcherOptions) {
+    this.options = options;
+  }
+
+  /** The rows, all of them and in order, as one or more batches of at most `bytesMax` each. `lost` goes with the first. */
+  async encode(rows: readonly SpoolRow[], bytesMax: number, lost: readonly LostRange[] = []): Promise<EncodedBatch[]> {
+    const payload = await this.payload(rows, lost);
+    const first = (rows[0] as SpoolRow).seq;
+    const last = (rows.at(-1) as SpoolRow).seq;
+    if (payload.length <= bytesMax) return [{ first, last, rows: rows.length, payload }];
+    if (rows.length === 1)
+      return lost.length > 0 ? this.encode(rows, bytesMax) : [{ first, last, rows: 1, payload: undefined }];
+    const middle = Math.ceil(rows.length / 2);
+    return [
+      ...(await this.encode(rows.slice(0, middle), bytesMax, lost)),
+      ...(await this.encode(rows.slice(middle), bytesMax)),
+    ];
+  }
+
+  /** A batch that only says which rows will never come; undefined where the format cannot say it. */
+  async encodeLost(range: LostRange): Promise<Uint8Array | undefined> {
+    return this.options.format === 'columns' ? this.payload([], [range]) : undefined;
+  }
+
+  private async payload(rows: readonly SpoolRow[], lost: readonly LostRange[]): Promise<Uint8Array> {
+    const { source, format, compression } = this.options;
+    const bytes =
+      format === 'columns'
+        ? encodeColumns(source, rows, lost.length > 0 ? { lost } : {})
+        : encodeRows(source, rows, format === 'rows-json' ? 'json' : 'msgpack');
+    return compression === 'gzip' ? compress(bytes) : bytes;
+  }
+}

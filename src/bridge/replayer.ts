@@ -1,0 +1,132 @@
+/**
+ * Carries the spool to the cloud for as long as the gateway runs: connects, lets a `Carrier` use the link until it ends,
+ * waits with growing, jittered pauses, and connects again, for ever. There is one way of working, with an empty spool and
+ * with five million rows in it, and no row leaves the spool before the cloud has taken it.
+ */
+import { Backoff, type BackoffOptions } from '../lib/backoff.js';
+import { sleep } from '../lib/clock.js';
+import { HoldfastError, messageOf } from '../lib/errors.js';
+import type { Millis } from '../model/ids.js';
+import type { UpstreamStatus } from '../model/status.js';
+import { Carrier, type CarrierEvents, type CarrierOptions } from './carrier.js';
+import { DrainRate } from './drain-rate.js';
+import type { Upstream } from './upstream.js';
+
+/** A link that has lasted this long and brought an acknowledgement was a good one: the next wait starts small again. */
+const STABLE_LINK_MS = 10_000;
+
+export interface ReplayerOptions extends CarrierOptions {
+  readonly upstream: Upstream;
+  readonly backoff: BackoffOptions;
+}
+
+export class Replayer {
+  private readonly options: ReplayerOptions;
+  private readonly stopping = new AbortController();
+  private readonly rate: DrainRate;
+  private readonly totals = { rowsSent: 0, rowsAcknowledged: 0, bytesSent: 0, connects: 0 };
+  private state: UpstreamStatus['state'] = 'connecting';
+  private since: Millis;
+  private cause: string | null = null;
+  private lastAckAt: Millis | null = null;
+  private carrier: Carrier | undefined;
+  private running: Promise<void> | undefined;
+
+  constructor(options: ReplayerOptions) {
+    this.options = options;
+    this.since = options.clock.now();
+    this.rate = new DrainRate(options.clock);
+  }
+
+  start(): void {
+    this.running ??= this.run();
+  }
+
+  /** Waits up to `budgetMs` for what is in flight, then ends the link; what was not acknowledged stays. Idempotent. */
+  async stop(budgetMs: number): Promise<void> {
+    this.stopping.abort();
+    await this.carrier?.stop(budgetMs);
+    await this.running;
+    this.become('stopped', null);
+  }
+
+  /** `rows` is the spool's depth now, which the drain's speed is estimated from. */
+  status(rows: number): UpstreamStatus {
+    const { state, since, cause, lastAckAt, totals } = this;
+    this.rate.sample(rows);
+    return {
+      state,
+      since,
+      cause,
+      url: this.options.upstream.url,
+      batchesInFlight: this.carrier?.batchesInFlight ?? 0,
+      ...totals,
+      lastAckAt,
+      drainEtaMs: this.rate.etaMs(rows),
+    };
+  }
+
+  private async run(): Promise<void> {
+    const { signal } = this.stopping;
+    const backoff = new Backoff(this.options.backoff);
+    while (!signal.aborted) {
+      const startedAt = this.options.clock.mono();
+      const before = this.totals.rowsAcknowledged;
+      await this.connectAndCarry();
+      const good = this.totals.rowsAcknowledged > before && this.options.clock.mono() - startedAt >= STABLE_LINK_MS;
+      if (good) backoff.reset();
+      await sleep(backoff.next(), signal);
+    }
+  }
+
+  private async connectAndCarry(): Promise<void> {
+    const { upstream, spool, log } = this.options;
+    const { signal } = this.stopping;
+    const { url } = upstream;
+    try {
+      if (this.state !== 'held') this.become('connecting', this.cause);
+      const link = await upstream.connect(signal);
+      this.totals.connects++;
+      log.info({ url, ...link.limits }, 'The upstream is connected');
+      if (this.state !== 'held') this.become('online', null);
+      this.carrier = new Carrier(link, (await spool.stats()).head, this.options, this.events());
+      const why = await this.carrier.run();
+      if (signal.aborted) return;
+      log.warn({ url, cause: why }, 'The upstream link has ended');
+      if (this.state !== 'held') this.become('backoff', why);
+    } catch (error) {
+      if (signal.aborted) return;
+      const cause = messageOf(error);
+      if (cause !== this.cause) log.warn({ url, cause }, 'The upstream cannot be reached');
+      this.become(error instanceof HoldfastError && error.code === 'upstream.refused' ? 'held' : 'backoff', cause);
+    } finally {
+      this.carrier = undefined;
+    }
+  }
+
+  private events(): CarrierEvents {
+    const { clock, log } = this.options;
+    return {
+      sent: ({ rows, payload }) => {
+        this.totals.rowsSent += rows;
+        this.totals.bytesSent += payload?.length ?? 0;
+      },
+      taken: ({ rows }) => {
+        this.totals.rowsAcknowledged += rows;
+        this.lastAckAt = clock.now();
+        this.become('online', null);
+      },
+      held: (cause) => {
+        if (cause !== this.cause) log.error({ cause }, 'The upstream does not take batches; everything is kept');
+        this.become('held', cause);
+      },
+      stalled: () => this.become('stalled', 'connected, but no acknowledgement comes'),
+    };
+  }
+
+  private become(state: UpstreamStatus['state'], cause: string | null): void {
+    if (state !== this.state) this.since = this.options.clock.now();
+    this.state = state;
+    this.cause = cause;
+  }
+}
