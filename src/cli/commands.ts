@@ -1,4 +1,6 @@
+import { check } from './check.js';
 import type { CliCommand } from './command.js';
+import { config } from './config.js';
 
 /** Every command of the program, in the order in which help lists them. */
-export const commands: readonly CliCommand[] = [];
+export const commands: readonly CliCommand[] = [check, config];

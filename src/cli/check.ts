@@ -1,0 +1,38 @@
+import { type Checked, checkConfig } from '../config/loader.js';
+import { ConfigError, formatProblem, type Problem } from '../config/problem.js';
+import { counted, summaryOf } from '../config/summary.js';
+import { EXIT } from '../lib/errors.js';
+import type { CliCommand } from './command.js';
+
+export const check: CliCommand = (program, act) => {
+  program
+    .command('check')
+    .description('validate a config file of a gateway or an ingest before go-live')
+    .argument('<file>', 'config file')
+    .option('--json', 'print {ok, problems: [{file, line, col, path, message, severity}]}')
+    .action(
+      act(async (io, file: string, options: { json?: boolean }) => {
+        const { checked, problems } = examine(file);
+        if (options.json) io.out(JSON.stringify({ ok: checked !== undefined, problems }));
+        else {
+          for (const problem of problems) io.out(formatProblem(problem));
+          io.out(checked ? `${file}: ok${warned(problems)} (${summaryOf(checked)})` : `${file}: ${failed(problems)}`);
+        }
+        return checked ? EXIT.ok : EXIT.config;
+      }),
+    );
+};
+
+function examine(file: string): { checked?: Checked; problems: readonly Problem[] } {
+  try {
+    const checked = checkConfig(file);
+    return { checked, problems: checked.warnings };
+  } catch (error) {
+    if (error instanceof ConfigError) return { problems: error.problems };
+    throw error;
+  }
+}
+
+const warned = (problems: readonly Problem[]) =>
+  problems.length === 0 ? '' : `, ${counted(problems.length, 'warning')}`;
+const failed = (problems: readonly Problem[]) => counted(problems.length, 'problem');

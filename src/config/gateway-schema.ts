@@ -1,0 +1,135 @@
+import * as z from 'zod';
+import { listenAddress, url } from './address.js';
+import { checkConnection, connection, count, id, log, path } from './connection-schema.js';
+import { reader } from './reader-schema.js';
+import { topicFilter, topicTemplate, withGateway } from './topics.js';
+import { duration, size } from './units.js';
+
+/** Remaining length of an MQTT packet, four bytes of seven bits [MQTT-2.1.4]. */
+const PACKET_MAX = `${2 ** 28 - 1}B`;
+/** A bound against slips of the pen, not a promise. */
+const MANY = 1_000_000_000;
+
+const listener = z.strictObject({
+  url: url(['mqtt', 'ws'], { freePort: true }).describe('Where to listen: mqtt://HOST:PORT or ws://HOST:PORT.'),
+  anonymous: z.boolean().prefault(false).describe('Whether clients may come in without a password.'),
+});
+
+const broker = z
+  .strictObject({
+    listeners: z.array(listener).prefault([]).describe('Where MQTT clients of the plant connect.'),
+    packetBytesMax: size('1KiB', PACKET_MAX).prefault('256KiB').describe('Largest MQTT packet that is accepted.'),
+    connectTimeout: duration('100ms', '10m').prefault('5s').describe('Time a new connection has for its CONNECT.'),
+    clientPendingMax: count(1, MANY)
+      .prefault(1000)
+      .describe('Publishes of one client that wait for the disk before its socket is paused.'),
+    sessionExpiryMax: duration('0ms').prefault('7d').describe("Longest time that an absent client's session is kept."),
+    retainedMax: count(0, MANY).prefault(100_000).describe('Retained messages that are kept.'),
+    retainedBytesMax: size('0B').prefault('64MiB').describe('Bytes of all retained messages.'),
+    sessionsMax: count(1, MANY).prefault(10_000).describe('Sessions that are kept.'),
+    sessionQueueMax: count(0, MANY).prefault(100_000).describe('Messages queued for one absent client.'),
+  })
+  .prefault({})
+  .describe("The plant's MQTT broker.");
+
+const bridge = z
+  .strictObject({
+    topics: z
+      .array(topicFilter)
+      .min(1)
+      .prefault(['plant/#'])
+      .describe('Topic filters of what goes upstream; everything else stays in the plant.'),
+    readings: z
+      .array(
+        z.strictObject({
+          topic: topicTemplate(['asset', 'metric']).describe('Topic with {asset} and {metric} as whole levels.'),
+          payload: z.enum(['json']).prefault('json').describe('json: {"ts": ms, "value": v, "quality"?: "good"}.'),
+          ignoreKeys: z
+            .array(z.string().min(1))
+            .prefault([])
+            .describe('Further keys of the payload that may be dropped; other unknown keys make it an opaque message.'),
+        }),
+      )
+      .prefault([{ topic: 'plant/{asset}/{metric}' }])
+      .describe('Which messages are readings. What fits none travels as an opaque message.'),
+  })
+  .prefault({})
+  .describe('What goes upstream.');
+
+const spool = z
+  .strictObject({
+    path: path.optional().describe("The spool's SQLite file. Default: spool.db in gateway.dataDir."),
+    bytesMax: size('1MiB').prefault('2GiB').describe('Size at which whenFull applies.'),
+    diskFreeMin: size('0B').prefault('256MiB').describe('Free space of the disk at which whenFull applies.'),
+    whenFull: z
+      .enum(['block'])
+      .prefault('block')
+      .describe('block: nothing more is acknowledged to publishers until there is room.'),
+  })
+  .prefault({})
+  .describe('The durable queue.');
+
+const upstream = z
+  .strictObject({
+    ...connection,
+    clientId: connection.clientId.describe('MQTT client id. Default: holdfast-{gateway.id}.'),
+    preset: z.enum(['generic']).prefault('generic').describe('Kind of the broker.'),
+    topic: topicTemplate([], ['gateway']).prefault('edge/{gateway}/batch').describe('Topic of the batches.'),
+    format: z
+      .enum(['columns', 'rows-json', 'rows-msgpack'])
+      .prefault('columns')
+      .describe('columns: compact msgpack columns. rows-json, rows-msgpack: one record per reading.'),
+    compression: z.enum(['gzip', 'none']).prefault('gzip').describe('Compression of a batch.'),
+    batchRowsMax: count(1, 100_000).prefault(500).describe('Rows in one batch.'),
+    batchBytesMax: size('1KiB', PACKET_MAX).prefault('128KiB').describe('Size of one batch.'),
+    // [MQTT-3.1.2.11.3] Receive Maximum has 16 bits.
+    inFlightMax: count(1, 65_535).prefault(16).describe('Batches sent and not yet acknowledged.'),
+    linger: duration('0ms', '1h').prefault('1s').describe('Longest wait of a row for others to fill its batch.'),
+    ack: z.enum(['puback']).prefault('puback').describe("What counts as delivered: the broker's PUBACK."),
+    ackTimeout: duration('100ms', '1h').prefault('20s').describe('Time for an acknowledgement before reconnecting.'),
+    onNoSubscribers: z
+      .enum(['hold', 'accept'])
+      .prefault('hold')
+      .describe('A broker without a subscriber for the batches: hold keeps them and tries again, accept lets them go.'),
+  })
+  .superRefine(checkConnection)
+  .describe('The broker in the cloud.');
+
+const gateway = z
+  .strictObject({
+    id: id.describe('Name of this gateway, unique among all that send to the same cloud.'),
+    dataDir: path.prefault('./data').describe('Folder of everything that is kept, relative to the config file.'),
+  })
+  .describe('This gateway.');
+
+/** The gateway's config: types, defaults, help and JSON Schema all come from here. */
+export const gatewaySchema = z
+  .strictObject({
+    gateway,
+    log,
+    broker,
+    bridge,
+    spool,
+    upstream,
+    readers: z.array(reader).prefault([]).describe('Devices that are polled.'),
+    web: z
+      .strictObject({ listen: listenAddress.prefault('127.0.0.1:8080').describe('HOST:PORT of the status page.') })
+      .optional()
+      .describe('Status page, metrics and health. Absent: none.'),
+  })
+  .transform((config) => {
+    const named = (template: string) => withGateway(template, config.gateway.id);
+    const { upstream, spool, readers } = config;
+    return {
+      ...config,
+      spool: { ...spool, path: spool.path ?? `${config.gateway.dataDir}/spool.db` },
+      upstream: {
+        ...upstream,
+        clientId: upstream.clientId ?? `holdfast-${config.gateway.id}`,
+        topic: named(upstream.topic),
+      },
+      readers: readers.map((reader) => ({ ...reader, statusTopic: named(reader.statusTopic) })),
+    };
+  });
+
+export type GatewayConfig = z.output<typeof gatewaySchema>;

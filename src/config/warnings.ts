@@ -1,0 +1,76 @@
+import { statSync } from 'node:fs';
+import { endpointOf, isLoopback } from './address.js';
+import type { Connection } from './connection-schema.js';
+import type { GatewayConfig } from './gateway-schema.js';
+import type { ReaderConfig } from './reader-schema.js';
+import type { Path } from './source.js';
+import { covers } from './topics.js';
+
+export interface Warning {
+  readonly path: Path;
+  readonly message: string;
+}
+
+/** Read permission for anybody but the owner. */
+const READABLE_BY_OTHERS = 0o044;
+
+/** What a gateway's operator should know before go-live, although it works. */
+export function* gatewayWarnings(config: GatewayConfig): Generator<Warning> {
+  for (const [index, { url, anonymous }] of config.broker.listeners.entries()) {
+    const { host } = endpointOf(url);
+    const path = ['broker', 'listeners', index, anonymous ? 'anonymous' : 'url'];
+    if (!anonymous) yield { path, message: 'lets nobody in: without anonymous: true there is no way to log in' };
+    else if (!isLoopback(host))
+      yield { path, message: `anybody who reaches ${host} may publish and subscribe without a password` };
+  }
+  yield* connectionWarnings('upstream', config.upstream);
+  yield* readerWarnings(config.readers, config.bridge.topics);
+}
+
+/** A password or readings that anybody on the way can read. */
+export function* connectionWarnings(key: string, { url, password }: Connection): Generator<Warning> {
+  const { scheme, host } = endpointOf(url);
+  if (password && (scheme === 'mqtt' || scheme === 'ws') && !isLoopback(host))
+    yield { path: [key, 'url'], message: `the password travels unencrypted; use ${scheme}s://` };
+}
+
+/** Secrets written out in a file that others may read. */
+export function* secretWarnings(file: string, literals: readonly Path[]): Generator<Warning> {
+  if (literals.length === 0 || process.platform === 'win32') return;
+  const mode = statSync(file).mode & 0o777;
+  if ((mode & READABLE_BY_OTHERS) === 0) return;
+  for (const path of literals)
+    yield {
+      path,
+      message: `the file may be read by others (mode ${mode.toString(8)}); use {file: ...} or {credential: ...}, or chmod 600`,
+    };
+}
+
+function* readerWarnings(readers: readonly ReaderConfig[], filters: readonly string[]): Generator<Warning> {
+  for (const [index, { url, topic, devices }] of readers.entries()) {
+    const twin = readers.slice(0, index).findIndex((other) => other.url === url);
+    if (twin >= 0)
+      yield {
+        path: ['readers', index, 'url'],
+        message: `the same link as readers.${twin}; put the devices together, many PLCs take one connection only`,
+      };
+    const local = topicsOf(topic, devices).filter((name) => !filters.some((filter) => covers(filter, name)));
+    if (local.length > 0)
+      yield {
+        path: ['readers', index, 'topic'],
+        message: `not covered by bridge.topics, so these readings stay local: ${examples(local)}`,
+      };
+  }
+}
+
+function topicsOf(template: string, devices: ReaderConfig['devices']): string[] {
+  return devices.flatMap(({ asset, groups }) =>
+    groups.flatMap(({ tags }) =>
+      tags.map(({ name }) => template.replace('{asset}', () => asset).replace('{metric}', () => name)),
+    ),
+  );
+}
+
+function examples(topics: readonly string[]): string {
+  return topics.length === 1 ? `${topics[0]}` : `${topics[0]} and ${topics.length - 1} more`;
+}
