@@ -1,0 +1,149 @@
+import { sleep } from '../../lib/clock.js';
+import { messageOf } from '../../lib/errors.js';
+import type { Millis } from '../../model/ids.js';
+import type { Quality } from '../../model/reading.js';
+import type { DriverContext, SampleBatch } from '../driver.js';
+import { PollSchedule } from '../poll-schedule.js';
+import { BAD_COMM_FAILURE } from '../quality.js';
+import type { Device } from './device.js';
+import { causeOf, exceptionCodeOf, isAboutRange, qualityOfException } from './exception.js';
+import type { Block } from './plan.js';
+import { samplesOf, type Tag } from './tag.js';
+
+export interface GroupOptions {
+  /** Unique among all groups; sets the phase. */
+  readonly name: string;
+  readonly asset: string;
+  readonly everyMs: number;
+  readonly blocks: readonly Block<Tag>[];
+}
+
+/**
+ * Tags that are read together at one period. A cycle reads block after block and gives one batch per answer, with the time
+ * of that answer; the next cycle waits until all its batches are durable. A cycle that could not be read is made up for
+ * when the device returns before the next one is due; otherwise it is missed.
+ */
+export class Group {
+  private readonly options: GroupOptions;
+  private readonly device: Device;
+  private readonly context: DriverContext;
+  private readonly stopping: AbortSignal;
+  private readonly tagCount: number;
+  /** Readings of the last cycle that are to be made up for. */
+  private unread = 0;
+  private lastCycleTs: Millis | undefined;
+
+  constructor(options: GroupOptions, device: Device, context: DriverContext, stopping: AbortSignal) {
+    this.options = options;
+    this.device = device;
+    this.context = context;
+    this.stopping = stopping;
+    this.tagCount = options.blocks.reduce((sum, block) => sum + block.tags.length, 0);
+  }
+
+  /** Polls until `stopping` aborts, then ends the read in progress and waits for what it handed over. */
+  async run(): Promise<void> {
+    const { clock } = this.context;
+    const { record } = this.device;
+    const { name, everyMs } = this.options;
+    const schedule = new PollSchedule({ name, everyMs, startMono: clock.mono() });
+    while (!this.stopping.aborted) {
+      const { dueMono, missed } = schedule.next(clock.mono());
+      record.countMissed(missed, this.tagCount);
+      if (this.unread > 0 && (await this.device.gate.wait(this.stopping, dueMono - clock.mono()))) await this.poll();
+      await sleep(dueMono - clock.mono(), this.stopping);
+      if (this.stopping.aborted) return;
+      if (this.unread > 0) record.countMissed(1, this.unread);
+      await this.poll();
+    }
+  }
+
+  private async poll(): Promise<void> {
+    const cycle = new Cycle(this.lastCycleTs);
+    this.unread = 0;
+    for (const block of this.options.blocks) {
+      if (this.stopping.aborted) break;
+      if (this.device.gate.isOpen) await this.readBlock(block, cycle);
+      else this.lose(block, cycle);
+    }
+    this.lastCycleTs = cycle.lastTs;
+    await Promise.all(cycle.handovers);
+    this.device.record.refresh();
+  }
+
+  private async readBlock(block: Block<Tag>, cycle: Cycle): Promise<void> {
+    try {
+      const { data, at } = await this.device.read(block);
+      this.giveGood(block, data, at, cycle);
+    } catch (error) {
+      const exception = exceptionCodeOf(error);
+      const there = await this.device.isThere(block, error);
+      if (this.stopping.aborted) return;
+      if (!there) this.lose(block, cycle);
+      else if (isAboutRange(exception) && block.tags.length > 1) await this.readOneByOne(block, cycle);
+      else {
+        const quality = exception === undefined ? BAD_COMM_FAILURE : qualityOfException(exception);
+        this.giveBad(block, quality, causeOf(error), cycle);
+      }
+    }
+  }
+
+  /** The device refuses a range, perhaps for one register that it does not have: the others must not pay for it. */
+  private async readOneByOne(block: Block<Tag>, cycle: Cycle): Promise<void> {
+    for (const tag of block.tags) {
+      if (this.stopping.aborted) return;
+      const { table, address, quantity } = tag;
+      const single = { table, address, quantity, tags: [tag] };
+      if (this.device.gate.isOpen) await this.readBlock(single, cycle);
+      else this.lose(single, cycle);
+    }
+  }
+
+  private lose(block: Block<Tag>, cycle: Cycle): void {
+    this.unread += block.tags.length;
+    this.giveBad(block, this.device.downQuality, 'device-down', cycle);
+  }
+
+  private giveGood(block: Block<Tag>, data: Buffer, at: Millis, cycle: Cycle): void {
+    const ts = cycle.stamp(at);
+    const gap = this.device.record.takeGap(ts);
+    this.device.record.markGood(block.tags);
+    this.give({ device: this.options.asset, ts, samples: samplesOf(block, data), ...(gap ? { gap } : {}) }, cycle);
+  }
+
+  private giveBad(block: Block<Tag>, quality: Quality, cause: string, cycle: Cycle): void {
+    const fresh = block.tags.filter((tag) => this.device.record.markBad(tag, cause));
+    if (fresh.length === 0) return;
+    const samples = fresh.map(({ name, type }) => ({ tag: name, type, value: null, quality }));
+    this.give({ device: this.options.asset, ts: cycle.stamp(this.context.clock.now()), samples }, cycle);
+  }
+
+  private give(batch: SampleBatch, cycle: Cycle): void {
+    const { device, samples } = batch;
+    const given = this.context.emit(batch).catch((error) => {
+      const fields = { device, samples: samples.length, detail: messageOf(error) };
+      this.context.log.warn(fields, 'Samples were given up at the end');
+    });
+    cycle.handovers.push(given);
+  }
+}
+
+/** What belongs to one cycle only. */
+class Cycle {
+  readonly handovers: Promise<void>[] = [];
+  lastTs: Millis | undefined;
+  private readonly previousTs: Millis | undefined;
+
+  constructor(previousTs: Millis | undefined) {
+    this.previousTs = previousTs;
+  }
+
+  /**
+   * Asset, metric and time identify a reading, so two cycles within one millisecond (one made up for, the next one due)
+   * must not have the same time.
+   */
+  stamp(now: Millis): Millis {
+    this.lastTs = now === this.previousTs ? ((now + 1) as Millis) : now;
+    return this.lastTs;
+  }
+}

@@ -1,0 +1,202 @@
+import { assertNever } from '../../lib/assert.js';
+import { Backoff } from '../../lib/backoff.js';
+import { type Clock, sleep } from '../../lib/clock.js';
+import { HoldfastError, messageOf } from '../../lib/errors.js';
+import { type Log, RateLimit } from '../../lib/log.js';
+import type { LinkStatus } from '../driver.js';
+import { Gate } from '../gate.js';
+import { ModbusClient, type ReadRequest } from './client.js';
+import { causeOf } from './exception.js';
+import { type LinkEvent, type LinkState, nextLinkState } from './link-state.js';
+
+export interface LinkOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly connectTimeoutMs: number;
+  readonly timeoutMs: number;
+  readonly minGapMs: number;
+  readonly backoff: { readonly minMs: number; readonly maxMs: number };
+  /** The units that are read over this link. */
+  readonly units: ReadonlySet<number>;
+}
+
+export interface Exchange {
+  readonly data: Buffer;
+  /** From the sending to the answer, without the wait for the turn. */
+  readonly rttMs: number;
+}
+
+/**
+ * The one connection to an endpoint, shared by all units behind it.
+ *
+ * - There is never more than one socket: many devices serve a single connection, and a second one locks out the first.
+ * - One request is on the line at a time, in the order of asking, with `minGapMs` of silence in between. Each try is a turn
+ *   of its own, so a unit that does not answer costs the others one timeout and not all its retries.
+ * - A timeout does not end the connection, since it would take the healthy units behind a gateway with it. Only when all
+ *   units are silent, several times in a row, is it the connection that is dead, and a new one is made.
+ * - It connects again for ever, with jittered backoff that starts anew only after an answer.
+ */
+export class Link {
+  /** Open while requests can be sent. */
+  readonly gate = new Gate();
+
+  private readonly options: LinkOptions;
+  private readonly clock: Clock;
+  private readonly log: Log;
+  private readonly complaints = new RateLimit();
+  private readonly backoff: Backoff;
+  private readonly stopping: AbortSignal;
+  private readonly ended = new AbortController();
+  private state: LinkState = { name: 'closed' };
+  private client: ModbusClient | undefined;
+  private downReason: HoldfastError | undefined;
+  private lastTurn: Promise<unknown> = Promise.resolve();
+  private quietUntilMono = 0;
+  private timeoutsInARow = 0;
+  private readonly silentUnits = new Set<number>();
+  private readonly lateAnswers = new Map<number, number>();
+  private connects = 0;
+
+  /** From the moment `stopping` aborts, only the request that is on the line still gets its answer. */
+  constructor(options: LinkOptions, clock: Clock, log: Log, stopping: AbortSignal) {
+    this.options = options;
+    this.clock = clock;
+    this.log = log;
+    this.stopping = stopping;
+    this.backoff = new Backoff(options.backoff);
+  }
+
+  start(): void {
+    this.dispatch({ name: 'start' });
+  }
+
+  /** For good. What is asked, or waits for its turn, is rejected with `device.link`. */
+  close(): void {
+    this.dispatch({ name: 'stop' });
+  }
+
+  /** One try. Throws as `ModbusClient.read` does, and `device.link` at once when there is no connection. */
+  read(request: ReadRequest): Promise<Exchange> {
+    const turn = this.lastTurn.then(() => this.exchange(request));
+    this.lastTurn = turn.catch(() => {});
+    return turn;
+  }
+
+  /** Why nothing can be asked now. */
+  noConnection(): HoldfastError {
+    return this.downReason ?? new HoldfastError('device.link', 'There is no connection to the device');
+  }
+
+  /** Answers of a unit that came after their request had timed out. */
+  lateAnswersOf(unit: number): number {
+    return this.lateAnswers.get(unit) ?? 0;
+  }
+
+  status(): LinkStatus {
+    const { host, port } = this.options;
+    const cause = this.downReason ? { cause: causeOf(this.downReason) } : {};
+    return { target: `${host}:${port}`, state: this.state.name, ...cause, connects: this.connects };
+  }
+
+  private async exchange(request: ReadRequest): Promise<Exchange> {
+    await sleep(this.quietUntilMono - this.clock.mono(), this.stopping);
+    const { client } = this;
+    if (!client || this.stopping.aborted) throw this.noConnection();
+    const sentMono = this.clock.mono();
+    try {
+      const data = await client.read(request, this.options.timeoutMs);
+      this.answered();
+      return { data, rttMs: this.clock.mono() - sentMono };
+    } catch (error) {
+      const code = error instanceof HoldfastError ? error.code : undefined;
+      if (code === 'device.exception') this.answered();
+      if (code === 'device.timeout') this.timedOut(request.unit);
+      throw error;
+    } finally {
+      this.quietUntilMono = this.clock.mono() + this.options.minGapMs;
+    }
+  }
+
+  private answered(): void {
+    this.backoff.reset();
+    this.timeoutsInARow = 0;
+    this.silentUnits.clear();
+  }
+
+  private timedOut(unit: number): void {
+    this.timeoutsInARow++;
+    this.silentUnits.add(unit);
+    const all = [...this.options.units].every((each) => this.silentUnits.has(each));
+    if (all && this.timeoutsInARow >= TIMEOUTS_UNTIL_RECONNECT)
+      this.client?.close(new HoldfastError('device.timeout', `No answer to ${this.timeoutsInARow} requests in a row`));
+  }
+
+  /** The only place that changes the state. */
+  private dispatch(event: LinkEvent): void {
+    const next = nextLinkState(this.state, event);
+    if (next === this.state) return;
+    this.state = next;
+    switch (next.name) {
+      case 'connecting':
+        void this.connect();
+        return;
+      case 'open':
+        this.connects++;
+        this.downReason = undefined;
+        this.timeoutsInARow = 0;
+        this.silentUnits.clear();
+        this.log.info(this.status(), 'Connected to the device');
+        this.gate.open();
+        return;
+      case 'backoff':
+        this.gate.shut();
+        this.downReason = next.reason;
+        this.complain(next.reason);
+        void sleep(this.backoff.next(), this.ended.signal).then(() => this.dispatch({ name: 'retry' }));
+        return;
+      case 'closed':
+        this.gate.shut();
+        this.ended.abort();
+        this.client?.close();
+        return;
+      default:
+        assertNever(next, 'link state');
+    }
+  }
+
+  private async connect(): Promise<void> {
+    try {
+      const client = await ModbusClient.connect(
+        { ...this.options, signal: this.ended.signal },
+        {
+          onDown: (reason) => {
+            this.client = undefined;
+            this.dispatch({ name: 'lost', reason });
+          },
+          onLate: (unit) => this.lateAnswers.set(unit, this.lateAnswersOf(unit) + 1),
+        },
+      );
+      if (this.ended.signal.aborted) {
+        client.close();
+        return;
+      }
+      this.client = client;
+      this.dispatch({ name: 'connected' });
+    } catch (error) {
+      if (!(error instanceof HoldfastError)) throw error;
+      this.dispatch({ name: 'lost', reason: error });
+    }
+  }
+
+  private complain(reason: HoldfastError): void {
+    const held = this.complaints.pass(causeOf(reason));
+    if (held !== undefined)
+      this.log.warn({ ...this.status(), detail: messageOf(reason), held }, 'The connection to the device is down');
+  }
+}
+
+/**
+ * One dead answer is a busy device; four without any in between, from every unit, is a peer that vanished without a word:
+ * a cable pulled beyond the switch, a firewall that forgot the connection.
+ */
+const TIMEOUTS_UNTIL_RECONNECT = 4;

@@ -1,0 +1,99 @@
+import { setMaxListeners } from 'node:events';
+import { sleep } from '../../lib/clock.js';
+import type { Driver, DriverContext, ReaderStatus } from '../driver.js';
+import { Device } from './device.js';
+import { Group } from './group.js';
+import { Link } from './link.js';
+import type { ModbusOptions } from './options.js';
+import { planBlocks } from './plan.js';
+import { compileTags } from './tag.js';
+
+/**
+ * Reads the units behind one Modbus TCP endpoint: one link, on it devices, in them groups of tags. Every value is that of
+ * its own register at the time it carries, or there is none and the stream says so.
+ */
+export class ModbusDriver implements Driver {
+  private readonly options: ModbusOptions;
+  private readonly context: DriverContext;
+  private readonly link: Link;
+  private readonly devices: Device[] = [];
+  private readonly groups: Group[] = [];
+  private readonly stopping = new AbortController();
+  private runs: Promise<void>[] = [];
+  private stopped: Promise<void> | undefined;
+
+  /** Throws `config.invalid` with every problem in the addresses, types and names. */
+  constructor(options: ModbusOptions, context: DriverContext) {
+    const tags = compileTags(options);
+    const units = new Set(options.devices.map(({ unit }) => unit));
+    // Every group, device and wait listens to it.
+    setMaxListeners(0, this.stopping.signal);
+    this.options = options;
+    this.context = context;
+    this.link = new Link({ ...options, units }, context.clock, context.log, this.stopping.signal);
+    for (const [d, { asset, unit, groups }] of options.devices.entries()) {
+      const plans = groups.map((_, g) => planBlocks(tags[d]?.[g] ?? []));
+      const device = new Device(
+        { ...options, asset, unit, blocks: plans.flat() },
+        this.link,
+        context,
+        this.stopping.signal,
+      );
+      this.devices.push(device);
+      for (const [g, { everyMs }] of groups.entries()) {
+        const name = `${asset}/${unit}/${g}`;
+        const group = new Group(
+          { name, asset, everyMs, blocks: plans[g] ?? [] },
+          device,
+          context,
+          this.stopping.signal,
+        );
+        if (plans[g]?.length) this.groups.push(group);
+      }
+    }
+  }
+
+  start(): void {
+    this.context.signal.addEventListener('abort', this.onAbort, { once: true });
+    if (this.context.signal.aborted) this.onAbort();
+    for (const device of this.devices) device.record.refresh();
+    this.link.start();
+    this.runs = this.groups.map((group) => group.run());
+  }
+
+  stop(): Promise<void> {
+    this.stopped ??= this.end();
+    return this.stopped;
+  }
+
+  status(): ReaderStatus {
+    return {
+      protocol: 'modbus',
+      link: this.link.status(),
+      devices: this.devices.map((device) => device.record.status()),
+    };
+  }
+
+  private readonly onAbort = (): void => {
+    this.link.close();
+    void this.stop();
+  };
+
+  private async end(): Promise<void> {
+    this.stopping.abort();
+    const done = new AbortController();
+    const { signal } = this.context;
+    const giveUp = () => done.abort();
+    signal.addEventListener('abort', giveUp, { once: true });
+    if (signal.aborted) giveUp();
+    void Promise.all(this.runs).finally(giveUp);
+    await sleep(this.options.timeoutMs + HAND_OVER_MS_MAX, done.signal);
+    signal.removeEventListener('abort', giveUp);
+    signal.removeEventListener('abort', this.onAbort);
+    this.link.close();
+    for (const device of this.devices) await device.stop();
+  }
+}
+
+/** How long a stop waits for the spool to take what was read; a spool that is full would hold it for ever. */
+const HAND_OVER_MS_MAX = 5000;
