@@ -58,7 +58,11 @@ function coerce(raw: RawRow, type: ReadingType): ReadingValue {
       break;
     case 'i':
       if (Number.isSafeInteger(value)) return value as number;
-      if (typeof value === 'bigint' && value >= INT64_MIN && value <= UINT64_MAX) return value;
+      // Whole doubles beyond 2⁵³ are exact, too: JSON literals, or the float64 of another encoder.
+      if (typeof value === 'bigint' || Number.isInteger(value)) {
+        const whole = BigInt(value as number | bigint);
+        if (whole >= INT64_MIN && whole <= UINT64_MAX) return whole;
+      }
       break;
     case 'b':
       if (typeof value === 'boolean') return value;

@@ -51,12 +51,14 @@ function valueText({ type, value }: Pick<Reading, 'type' | 'value'>): string {
   if (typeof value === 'bigint') return value.toString();
   if (value instanceof Uint8Array)
     return `"${Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('base64')}"`;
-  if (type === 'f' && typeof value === 'number') {
-    if (!Number.isFinite(value)) return `"${value}"`;
-    // Written with an exponent, a large whole float is not mistaken for an integer that no double can hold.
-    if (Math.abs(value) > Number.MAX_SAFE_INTEGER) return value.toExponential();
-  }
-  return JSON.stringify(value);
+  return type === 'f' && typeof value === 'number' ? floatText(value) : JSON.stringify(value);
+}
+
+/** A float as JSON that reads back as the same float. */
+export function floatText(value: number): string {
+  if (!Number.isFinite(value)) return `"${value}"`;
+  // Written with an exponent, a large whole float is not mistaken for an integer that no double can hold.
+  return Math.abs(value) > Number.MAX_SAFE_INTEGER ? value.toExponential() : String(value);
 }
 
 const scanner = new JsonScanner();

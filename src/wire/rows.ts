@@ -5,6 +5,7 @@ import { type Batch, type BatchRow, type DecodeLimits, malformed } from './batch
 import { batchRow, isValueType } from './batch-row.js';
 import { pack, wireInteger } from './msgpack.js';
 import { isQuality } from './quality.js';
+import { floatText } from './reading.js';
 import { gapOf, readingOf } from './typed.js';
 
 /**
@@ -26,9 +27,10 @@ export function rowJson(source: Source, row: BatchRow, nonFinite: 'null' | 'text
   else if (row.type === 'g') body = `"value":${JSON.stringify(row.gap)}`;
   else if (typeof row.value === 'bigint') body = `"value":${row.value}`;
   else if (row.value instanceof Uint8Array) body = `"value":${base64(row.value)}`;
-  else if (row.type === 'f' && typeof row.value === 'number' && !Number.isFinite(row.value)) {
-    body = nonFinite === 'null' ? '"value":null' : `"value":"${row.value}"`;
-    if (nonFinite === 'null' && row.quality >= GOOD) shown = { ...row, quality: BAD };
+  else if (row.type === 'f' && typeof row.value === 'number') {
+    const asNull = nonFinite === 'null' && !Number.isFinite(row.value);
+    body = asNull ? '"value":null' : `"value":${floatText(row.value)}`;
+    if (asNull && (row.quality & GOOD) !== BAD) shown = { ...row, quality: BAD };
   } else body = `"value":${JSON.stringify(row.value)}`;
   const head = {
     seq: shown.seq,

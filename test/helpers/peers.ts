@@ -19,3 +19,15 @@ export function peer(program: string): string | undefined {
     throw new Error(`HOLDFAST_REQUIRE_PEERS=1, but ${program} is not installed`);
   return undefined;
 }
+
+/** Like `peer` for a program that must also pass a check, such as a Python with a module. */
+export function peerWith(path: string, check: readonly string[], what: string): { path: string; skip: false | string } {
+  try {
+    execFileSync(path, check, { stdio: 'ignore' });
+    return { path, skip: false };
+  } catch {
+    if (process.env.HOLDFAST_REQUIRE_PEERS === '1')
+      throw new Error(`HOLDFAST_REQUIRE_PEERS=1, but ${what} is not installed`);
+    return { path, skip: `${what} is not installed` };
+  }
+}

@@ -84,7 +84,7 @@ function randomJson(random: Random, depth: number): Json {
     case 1:
       return random.pick(TEXTS);
     case 2:
-      return random.double();
+      return random.int(-(10 ** 9), 10 ** 9) / 2 ** random.int(0, 40);
     case 3:
       return random.int(-(2 ** 40), 2 ** 40);
     case 4:
