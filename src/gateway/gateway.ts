@@ -1,0 +1,170 @@
+/**
+ * The edge side: opens the durable core first and the doors last, and closes in exact reverse, so that no door is ever open
+ * in front of a core that cannot take anything. Read this file first; every room hangs on it.
+ *
+ *     store → spool → replayer → intake → broker → readers → web
+ */
+import { Batcher } from '../bridge/batcher.js';
+import { Intake } from '../bridge/intake.js';
+import { MqttUpstream } from '../bridge/mqtt-upstream.js';
+import { ReadingMap } from '../bridge/reading-map.js';
+import { Replayer } from '../bridge/replayer.js';
+import { Broker } from '../broker/broker.js';
+import type { GatewayConfig } from '../config/gateway-schema.js';
+import { readSecret } from '../config/secret.js';
+import { type Clock, systemClock } from '../lib/clock.js';
+import { Closer } from '../lib/closer.js';
+import type { HoldfastError } from '../lib/errors.js';
+import type { Log } from '../lib/log.js';
+import type { GatewayId, Millis } from '../model/ids.js';
+import type { GatewayStatus } from '../model/status.js';
+import { Spool } from '../spool/spool.js';
+import { Store } from '../store/store.js';
+import { GatewayPages } from '../web/gateway-pages.js';
+import { WebServer } from '../web/server.js';
+import { downtimeGaps, ReaderSet } from './reader-set.js';
+import { SpoolRoom } from './spool-room.js';
+import { gatewayStatus } from './status.js';
+
+/** How long each step of an orderly end may take; together less than what service managers grant before they kill. */
+const BROKER_CLOSE_MS = 3_000;
+const REPLAY_CLOSE_MS = 3_000;
+const PAGE_BYTES = 4096;
+/** Above the ceiling for spooled rows: retained values, sessions and their queues live in the same file. */
+const BROKER_PAGES = 262_144;
+/** A restart shorter than this missed no poll. */
+const DOWNTIME_MS_MIN = 1_000;
+
+export class Gateway {
+  private readonly closer = new Closer();
+  private readonly hurry = new AbortController();
+  private status_: () => Promise<GatewayStatus> = () => Promise.reject(new Error('the gateway is not open'));
+  /** MQTT addresses that clients connect to, and the status page's, as they were bound. */
+  addresses: { readonly mqtt: readonly string[]; readonly web: string | null } = { mqtt: [], web: null };
+  /** Resolves with the error after which nothing is acknowledged any more; the process should end with its exit code. */
+  failed: Promise<HoldfastError> = new Promise(() => {});
+
+  private constructor() {}
+
+  /** Opens everything, or closes what was opened and throws. A peer that is absent is no error: it is tried for ever. */
+  static async open(config: GatewayConfig, log: Log, clock: Clock = systemClock): Promise<Gateway> {
+    const gateway = new Gateway();
+    try {
+      await gateway.start(config, log, clock);
+      return gateway;
+    } catch (error) {
+      await gateway.closer.close();
+      throw error;
+    }
+  }
+
+  status(): Promise<GatewayStatus> {
+    return this.status_();
+  }
+
+  /** Ends in order; when `hurry` aborts, the waits for what is in progress are cut short. Nothing durable is lost either way. */
+  close(hurry?: AbortSignal): Promise<void> {
+    if (hurry?.aborted) this.hurry.abort();
+    hurry?.addEventListener('abort', () => this.hurry.abort(), { once: true });
+    return this.closer.close();
+  }
+
+  private async start(config: GatewayConfig, log: Log, clock: Clock): Promise<void> {
+    const startedAt = clock.now();
+    const { closer, hurry } = this;
+    const budget = (ms: number) => (hurry.signal.aborted ? 0 : ms);
+
+    const pagesMax = Math.ceil(config.spool.bytesMax / PAGE_BYTES) + BROKER_PAGES;
+    const tables = [Spool.tables, Broker.tables];
+    const store = await Store.open({ path: config.spool.path, tables, pagesMax, log });
+    closer.push('store', () => store.close());
+    this.failed = store.failed;
+    const spool = await Spool.open(store, clock);
+    closer.push('spool', () => (store.state === 'open' ? spool.close() : undefined));
+    const room = await SpoolRoom.open(spool, config.spool.path, config.spool.bytesMax, config.spool.diskFreeMin);
+    closer.push('room', () => room.close());
+
+    const replayer = openReplayer(config, spool, clock, log);
+    replayer.start();
+    closer.push('replayer', () => replayer.stop(budget(REPLAY_CLOSE_MS)));
+
+    const { topics, readings } = config.bridge;
+    const intake = new Intake({ spool, topics, readings: new ReadingMap(readings), hasRoom: room.hasRoom });
+    closer.push('intake', () => intake.close());
+
+    const broker = await Broker.open({
+      store,
+      admit: (message, identity, operations, done) => intake.admit(message, identity, operations, done),
+      listeners: config.broker.listeners,
+      limits: {
+        packetBytesMax: config.broker.packetBytesMax,
+        connectTimeoutMs: config.broker.connectTimeout,
+        clientPendingMax: config.broker.clientPendingMax,
+        sessionExpiryMaxMs: config.broker.sessionExpiryMax,
+        retainedMax: config.broker.retainedMax,
+        retainedBytesMax: config.broker.retainedBytesMax,
+        sessionsMax: config.broker.sessionsMax,
+        sessionQueueMax: config.broker.sessionQueueMax,
+      },
+      clock,
+      log,
+    });
+    closer.push('broker', () => broker.close({ budgetMs: budget(BROKER_CLOSE_MS) }));
+
+    const before = await spool.stats();
+    if (before.received > 0 && startedAt - spool.previous.aliveAt >= DOWNTIME_MS_MIN) {
+      await broker.publish(downtimeGaps(config.readers, spool.previous.aliveAt, clock.now() as Millis));
+    }
+    const sink = { publish: (outgoing: Parameters<Broker['publish']>[0]) => broker.publish(outgoing) };
+    const readers = new ReaderSet(config.readers, sink, clock, log);
+    readers.start();
+    closer.push('readers', () => readers.stop(hurry.signal));
+
+    this.status_ = () =>
+      gatewayStatus({ config, startedAt, clock, store, spool, room, replayer, intake, broker, readers });
+    if (config.web) {
+      const pages = await GatewayPages.open({ status: this.status_, log });
+      closer.push('pages', () => pages.close());
+      const web = await WebServer.open({ listen: config.web.listen, routes: pages.routes, log });
+      closer.push('web', () => web.close());
+      this.addresses = { mqtt: broker.addresses, web: web.url };
+    } else {
+      this.addresses = { mqtt: broker.addresses, web: null };
+    }
+    log.info({ gateway: config.gateway.id, epoch: spool.epoch, sqlite: store.sqlite, ...this.addresses }, 'The gateway is open');
+  }
+}
+
+function openReplayer(config: GatewayConfig, spool: Spool, clock: Clock, log: Log): Replayer {
+  const { upstream } = config;
+  const gateway = config.gateway.id as GatewayId;
+  const { format, compression } = upstream;
+  return new Replayer({
+    spool,
+    upstream: new MqttUpstream({
+      url: upstream.url,
+      protocolVersion: upstream.protocolVersion,
+      clientId: upstream.clientId,
+      username: upstream.username,
+      password: upstream.password && readSecret(upstream.password),
+      tls: upstream.tls,
+      topic: upstream.topic,
+      gateway,
+      epoch: spool.epoch,
+      contentType: format === 'columns',
+      connectTimeoutMs: upstream.connectTimeout,
+      keepaliveMs: upstream.keepalive,
+      onNoSubscribers: upstream.onNoSubscribers,
+      log,
+    }),
+    batcher: new Batcher({ source: { gateway, epoch: spool.epoch }, format, compression }),
+    batchRowsMax: upstream.batchRowsMax,
+    batchBytesMax: upstream.batchBytesMax,
+    inFlightMax: upstream.inFlightMax,
+    lingerMs: upstream.linger,
+    ackTimeoutMs: upstream.ackTimeout,
+    backoff: { minMs: upstream.backoff.min, maxMs: upstream.backoff.max },
+    clock,
+    log,
+  });
+}
