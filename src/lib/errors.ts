@@ -30,6 +30,7 @@ const CATALOGUE = {
   'upstream.lost': EXIT.unavailable,
   'upstream.rejected': EXIT.data,
   'listen.failed': EXIT.unavailable,
+  'sim.io': EXIT.io,
   'device.timeout': EXIT.unavailable,
   'device.exception': EXIT.unavailable,
   'device.protocol': EXIT.unavailable,
