@@ -1,4 +1,4 @@
-import { collide, type Endpoint, tryEndpoint } from './address.js';
+import { collide, type Endpoint, reaches, tryEndpoint } from './address.js';
 import { parseAt } from './modbus-at.js';
 import type { Path } from './source.js';
 
@@ -13,7 +13,7 @@ interface Finding {
  * wrong with it, so that one mistake in a tag does not hide another one elsewhere.
  */
 export function crossCheck(data: unknown): Finding[] {
-  return [...portsTakenTwice(data), ...metricsNamedTwice(data), ...plcNotation(data)];
+  return [...portsTakenTwice(data), ...metricsNamedTwice(data), ...plcNotation(data), ...upstreamToItself(data)];
 }
 
 function* portsTakenTwice(data: unknown): Generator<Finding> {
@@ -47,6 +47,7 @@ function* plcNotation(data: unknown): Generator<Finding> {
   for (const { path, value: device } of select(data, 'readers.*.devices.*')) {
     if ((device as { addressing?: unknown }).addressing === 'plc1') continue;
     for (const tag of select(device, 'groups.*.tags.*.at')) {
+      if (typeof tag.value !== 'string' && !Number.isInteger(tag.value)) continue;
       const at = parseAt(String(tag.value));
       if (typeof at === 'string' || !at.plc) continue;
       const pdu = `${at.table}:${at.address}${at.bit === undefined ? '' : `.${at.bit}`}`;
@@ -54,6 +55,16 @@ function* plcNotation(data: unknown): Generator<Finding> {
       yield { path: [...path, ...tag.path], message };
     }
   }
+}
+
+/** The own broker would acknowledge every batch, and the spool would let go of what no cloud has seen. */
+function* upstreamToItself(data: unknown): Generator<Finding> {
+  for (const upstream of select(data, 'upstream.url'))
+    for (const listener of select(data, 'broker.listeners.*.url')) {
+      const [target, own] = [tryEndpoint(upstream.value), tryEndpoint(listener.value)];
+      if (target && own && reaches(target, own))
+        yield { path: upstream.path, message: `leads back to this gateway, ${listener.path.join('.')}` };
+    }
 }
 
 /** Every value that a pattern of keys leads to, `*` standing for each item of a list. */

@@ -59,8 +59,7 @@ export class Substitution {
    */
   retype(path: Path): boolean {
     const scalar = this.source.scalarAt(path);
-    if (!scalar || !this.filled.has(scalar) || scalar.type !== 'PLAIN' || typeof scalar.value !== 'string')
-      return false;
+    if (!scalar || !this.filled.has(scalar) || typeof scalar.value !== 'string') return false;
     if (NUMBER.test(scalar.value)) scalar.value = Number(scalar.value);
     else if (scalar.value === 'true' || scalar.value === 'false') scalar.value = scalar.value === 'true';
     else return false;
