@@ -33,7 +33,7 @@ function* metricsNamedTwice(data: unknown): Generator<Finding> {
   const named = new Map<string, Path>();
   for (const { path, value: device } of select(data, 'readers.*.devices.*'))
     for (const tag of select(device, 'groups.*.tags.*.name')) {
-      const { asset } = device as { asset?: unknown };
+      const asset = keyOf(device, 'asset');
       if (typeof asset !== 'string' || typeof tag.value !== 'string') continue;
       const key = `${asset}/${tag.value}`;
       const at = [...path, ...tag.path];
@@ -45,7 +45,7 @@ function* metricsNamedTwice(data: unknown): Generator<Finding> {
 
 function* plcNotation(data: unknown): Generator<Finding> {
   for (const { path, value: device } of select(data, 'readers.*.devices.*')) {
-    if ((device as { addressing?: unknown }).addressing === 'plc1') continue;
+    if (keyOf(device, 'addressing') === 'plc1') continue;
     for (const tag of select(device, 'groups.*.tags.*.at')) {
       if (typeof tag.value !== 'string' && !Number.isInteger(tag.value)) continue;
       const at = parseAt(String(tag.value));
@@ -69,13 +69,16 @@ function* upstreamToItself(data: unknown): Generator<Finding> {
 
 /** Every value that a pattern of keys leads to, `*` standing for each item of a list. */
 function* select(data: unknown, pattern: string): Generator<{ path: Path; value: unknown }> {
-  const [step, ...rest] = pattern.split('.');
-  if (typeof data !== 'object' || data === null || step === undefined) return;
+  const [step, ...rest] = pattern.split('.') as [string, ...string[]];
   const keys = step !== '*' ? [step] : Array.isArray(data) ? data.keys() : [];
   for (const key of keys) {
-    const value = (data as Record<PropertyKey, unknown>)[key];
+    const value = keyOf(data, key);
     if (value === undefined) continue;
     if (rest.length === 0) yield { path: [key], value };
     else for (const deeper of select(value, rest.join('.'))) yield { path: [key, ...deeper.path], value: deeper.value };
   }
+}
+
+function keyOf(data: unknown, key: string | number): unknown {
+  return typeof data === 'object' && data !== null ? (data as Record<PropertyKey, unknown>)[key] : undefined;
 }

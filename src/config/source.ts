@@ -89,10 +89,11 @@ export class ConfigSource {
     return all;
   }
 
-  /** The scalar at a path, or undefined. */
+  /** The scalar at a path, the one behind the anchor if an alias stands there, or undefined. */
   scalarAt(path: Path): Scalar | undefined {
     const { node, rest } = this.find(path);
-    return rest === 0 && isScalar(node) ? node : undefined;
+    const scalar = isAlias(node) ? node.resolve(this.doc) : node;
+    return rest === 0 && isScalar(scalar) ? scalar : undefined;
   }
 
   /** A problem at the value of `path`; where there is none, at the nearest thing around it. */

@@ -7,7 +7,7 @@ const VARIABLE = /\$\$\{|\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\})?/g;
 
 const HOW_TO_WRITE = `expected \${NAME} or \${NAME:-default}; a literal \${ is written $\${`;
 
-/** What a plain scalar may turn out to be besides a text (YAML 1.2 core schema, decimal only). */
+/** Texts that read as a number (YAML 1.2 core schema, decimal only). */
 const NUMBER = /^[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$/;
 
 /**

@@ -227,6 +227,14 @@ const CASES: Record<string, { text: string; said: string[] }> = {
       `c.yaml:10:26: ${TAGS}.2.at: the notation 400301.3 needs addressing: plc1 at the device; without it write "hr:300.3"`,
     ],
   },
+  'a device is empty and a tag lacks all but its name': {
+    text: `${readerOf('{ name: t }')}      -\n`,
+    said: [
+      `c.yaml:8:11: ${TAGS}.0.at: is required`,
+      `c.yaml:8:11: ${TAGS}.0.type: is required`,
+      'c.yaml:10:8: readers.0.devices.1: expected a map, found nothing',
+    ],
+  },
   'two tags have one name': {
     text: readerOf('{ name: t, at: "hr:1", type: u16 }', '{ name: t, at: "hr:2", type: u16 }'),
     said: [`c.yaml:9:19: ${TAGS}.1.name: filler/t is already read by ${TAGS}.0`],

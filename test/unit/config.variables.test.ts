@@ -25,7 +25,8 @@ upstream:
   username: u
   password: \${HF_PW}
   protocolVersion: \${HF_VERSION:-4}
-  batchRowsMax: \${HF_ROWS}
+  batchRowsMax: &rows \${HF_ROWS}
+  inFlightMax: *rows
 `,
   );
   const { gateway, broker, bridge, upstream } = loadGatewayConfig(file);
@@ -33,7 +34,7 @@ upstream:
   assert.deepEqual(broker.listeners, [{ url: 'mqtt://127.0.0.1:0', anonymous: true }]);
   assert.deepEqual(bridge.topics, [`plant/\${x}/#`]);
   assert.equal(upstream.protocolVersion, 4);
-  assert.equal(upstream.batchRowsMax, 250);
+  assert.deepEqual([upstream.batchRowsMax, upstream.inFlightMax], [250, 250]);
   assert.ok(upstream.password);
   assert.equal(readSecret(upstream.password), '12345');
 });
