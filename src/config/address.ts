@@ -62,6 +62,13 @@ export function collide(a: Endpoint, b: Endpoint): boolean {
   return a.host === b.host || isWildcard(a.host) || isWildcard(b.host);
 }
 
+/** Whether a connection to `target` ends at `listener`, as far as the addresses alone tell. */
+export function reaches(target: Endpoint, listener: Endpoint): boolean {
+  if (target.port !== listener.port) return false;
+  if (target.host === listener.host) return true;
+  return isLoopback(target.host) && (isLoopback(listener.host) || isWildcard(listener.host));
+}
+
 function isWildcard(host: string): boolean {
   return host === '0.0.0.0' || (isIPv6(host) && /^[0:]+$/.test(host));
 }

@@ -1,4 +1,4 @@
-import { collide, type Endpoint, tryEndpoint } from './address.js';
+import { collide, type Endpoint, reaches, tryEndpoint } from './address.js';
 import { parseAt } from './modbus-at.js';
 import type { Path } from './source.js';
 
@@ -13,7 +13,7 @@ interface Finding {
  * wrong with it, so that one mistake in a tag does not hide another one elsewhere.
  */
 export function crossCheck(data: unknown): Finding[] {
-  return [...portsTakenTwice(data), ...metricsNamedTwice(data), ...plcNotation(data)];
+  return [...portsTakenTwice(data), ...metricsNamedTwice(data), ...plcNotation(data), ...upstreamToItself(data)];
 }
 
 function* portsTakenTwice(data: unknown): Generator<Finding> {
@@ -33,7 +33,7 @@ function* metricsNamedTwice(data: unknown): Generator<Finding> {
   const named = new Map<string, Path>();
   for (const { path, value: device } of select(data, 'readers.*.devices.*'))
     for (const tag of select(device, 'groups.*.tags.*.name')) {
-      const { asset } = device as { asset?: unknown };
+      const asset = keyOf(device, 'asset');
       if (typeof asset !== 'string' || typeof tag.value !== 'string') continue;
       const key = `${asset}/${tag.value}`;
       const at = [...path, ...tag.path];
@@ -45,8 +45,9 @@ function* metricsNamedTwice(data: unknown): Generator<Finding> {
 
 function* plcNotation(data: unknown): Generator<Finding> {
   for (const { path, value: device } of select(data, 'readers.*.devices.*')) {
-    if ((device as { addressing?: unknown }).addressing === 'plc1') continue;
+    if (keyOf(device, 'addressing') === 'plc1') continue;
     for (const tag of select(device, 'groups.*.tags.*.at')) {
+      if (typeof tag.value !== 'string' && !Number.isInteger(tag.value)) continue;
       const at = parseAt(String(tag.value));
       if (typeof at === 'string' || !at.plc) continue;
       const pdu = `${at.table}:${at.address}${at.bit === undefined ? '' : `.${at.bit}`}`;
@@ -56,15 +57,28 @@ function* plcNotation(data: unknown): Generator<Finding> {
   }
 }
 
+/** The own broker would acknowledge every batch, and the spool would let go of what no cloud has seen. */
+function* upstreamToItself(data: unknown): Generator<Finding> {
+  for (const upstream of select(data, 'upstream.url'))
+    for (const listener of select(data, 'broker.listeners.*.url')) {
+      const [target, own] = [tryEndpoint(upstream.value), tryEndpoint(listener.value)];
+      if (target && own && reaches(target, own))
+        yield { path: upstream.path, message: `leads back to this gateway, ${listener.path.join('.')}` };
+    }
+}
+
 /** Every value that a pattern of keys leads to, `*` standing for each item of a list. */
 function* select(data: unknown, pattern: string): Generator<{ path: Path; value: unknown }> {
-  const [step, ...rest] = pattern.split('.');
-  if (typeof data !== 'object' || data === null || step === undefined) return;
+  const [step, ...rest] = pattern.split('.') as [string, ...string[]];
   const keys = step !== '*' ? [step] : Array.isArray(data) ? data.keys() : [];
   for (const key of keys) {
-    const value = (data as Record<PropertyKey, unknown>)[key];
+    const value = keyOf(data, key);
     if (value === undefined) continue;
     if (rest.length === 0) yield { path: [key], value };
     else for (const deeper of select(value, rest.join('.'))) yield { path: [key, ...deeper.path], value: deeper.value };
   }
+}
+
+function keyOf(data: unknown, key: string | number): unknown {
+  return typeof data === 'object' && data !== null ? (data as Record<PropertyKey, unknown>)[key] : undefined;
 }

@@ -36,12 +36,11 @@ export function didYouMean(word: string, known: readonly string[]): string {
  * itself go before these. Unknown keys are told one by one by the caller, each at its own place.
  */
 export function explain(issue: z.core.$ZodRawIssue): string | undefined {
+  if (issue.input === undefined && issue.code.startsWith('invalid_')) return 'is required';
   switch (issue.code) {
     case 'invalid_type':
-      if (issue.input === undefined) return 'is required';
       return `expected ${EXPECTED[issue.expected] ?? issue.expected}, found ${found(issue.input)}${booleanHint(issue)}`;
     case 'invalid_value':
-      if (issue.input === undefined) return 'is required';
       return oneOf(issue.values.map(String), issue.input);
     case 'invalid_union': {
       const key = issue.discriminator as string | undefined;

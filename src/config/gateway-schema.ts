@@ -118,17 +118,14 @@ export const gatewaySchema = z
       .describe('Status page, metrics and health. Absent: none.'),
   })
   .transform((config) => {
-    const named = (template: string) => withGateway(template, config.gateway.id);
-    const { upstream, spool, readers } = config;
+    const { id, dataDir } = config.gateway;
+    const { path = `${dataDir}/spool.db`, ...spool } = config.spool;
+    const { url, protocolVersion, clientId = `holdfast-${id}`, topic, ...upstream } = config.upstream;
     return {
       ...config,
-      spool: { ...spool, path: spool.path ?? `${config.gateway.dataDir}/spool.db` },
-      upstream: {
-        ...upstream,
-        clientId: upstream.clientId ?? `holdfast-${config.gateway.id}`,
-        topic: named(upstream.topic),
-      },
-      readers: readers.map((reader) => ({ ...reader, statusTopic: named(reader.statusTopic) })),
+      spool: { path, ...spool },
+      upstream: { url, protocolVersion, clientId, topic: withGateway(topic, id), ...upstream },
+      readers: config.readers.map((reader) => ({ ...reader, statusTopic: withGateway(reader.statusTopic, id) })),
     };
   });
 

@@ -46,10 +46,15 @@ export const ingestSchema = z
       .optional()
       .describe('Status page, metrics and health. Absent: none.'),
   })
-  .transform((config) => ({
-    ...config,
-    source: { ...config.source, clientId: config.source.clientId ?? `holdfast-${config.ingest.id}` },
-    historian: { ...config.historian, path: config.historian.path ?? `${config.ingest.dataDir}/historian.db` },
-  }));
+  .transform((config) => {
+    const { id, dataDir } = config.ingest;
+    const { url, protocolVersion, clientId = `holdfast-${id}`, ...source } = config.source;
+    const { type, path = `${dataDir}/historian.db`, ...historian } = config.historian;
+    return {
+      ...config,
+      source: { url, protocolVersion, clientId, ...source },
+      historian: { type, path, ...historian },
+    };
+  });
 
 export type IngestConfig = z.output<typeof ingestSchema>;

@@ -66,15 +66,19 @@ function checkIngest(source: ConfigSource): Extract<Checked, { kind: 'ingest' }>
 function validate<S extends z.ZodType>(source: ConfigSource, schema: S): { config: z.output<S>; literals: Path[] } {
   const variables = new Substitution(source);
   variables.run(process.env);
-  let parsed = schema.safeParse(source.data(), { error: explain });
+  let data = source.data();
+  let parsed = schema.safeParse(data, { error: explain });
   const retyped = parsed.error?.issues.filter((issue) => wantsAnotherType(issue) && variables.retype(issue.path)) ?? [];
-  if (retyped.length > 0) parsed = schema.safeParse(source.data(), { error: explain });
+  if (retyped.length > 0) {
+    data = source.data();
+    parsed = schema.safeParse(data, { error: explain });
+  }
 
   const issues = parsed.error?.issues.filter(({ path }) => !variables.hasFailed(path)) ?? [];
   const problems = [
     ...variables.problems,
-    ...issues.flatMap((issue) => problemsOf(source, schema, issue)),
-    ...crossCheck(source.data()).map(({ path, message }) => source.problem(path, message)),
+    ...issues.flatMap((issue) => problemsOf(source, schema, data, issue)),
+    ...crossCheck(data).map(({ path, message }) => source.problem(path, message)),
   ];
   if (parsed.error || problems.length > 0) throw new ConfigError(inOrder(problems));
 
@@ -93,9 +97,9 @@ function wantsAnotherType({ code }: z.core.$ZodIssue): boolean {
   return code === 'invalid_type' || code === 'invalid_value';
 }
 
-function problemsOf(source: ConfigSource, schema: z.ZodType, issue: z.core.$ZodIssue): Problem[] {
+function problemsOf(source: ConfigSource, schema: z.ZodType, data: unknown, issue: z.core.$ZodIssue): Problem[] {
   if (issue.code !== 'unrecognized_keys') return [source.problem(issue.path, issue.message)];
-  const known = knownKeys(schema, source.data(), issue.path);
+  const known = knownKeys(schema, data, issue.path);
   return issue.keys.map((key) =>
     source.problem([...issue.path, key], `unknown key ${JSON.stringify(key)}${didYouMean(key, known)}`, 'key'),
   );

@@ -54,7 +54,7 @@ const tag = z
       if (end > ADDRESSES) complain('at', `ends at address ${end - 1}, behind the last one, ${ADDRESSES - 1}`);
     }
     if (value.type === 'string' && value.length === undefined) complain('length', 'is required for a string');
-    if (value.type !== 'string' && value.length !== undefined) complain('length', 'is only for strings');
+    if (value.type !== 'string' && value.length !== undefined) complain('length', 'only a string has a length');
     const number = value.type !== 'bool' && value.type !== 'string';
     if (!number && value.scale !== undefined) complain('scale', `has no meaning for a ${value.type}`);
     if (!number && value.offset !== undefined) complain('offset', `has no meaning for a ${value.type}`);

@@ -5,7 +5,7 @@ import * as z from 'zod';
 import { HoldfastError, messageOf } from '../lib/errors.js';
 import { ofKind } from './kinds.js';
 
-export const REDACTED = '<redacted>';
+const REDACTED = '<redacted>';
 
 type SecretSource = string | { readonly file: string } | { readonly env: string } | { readonly credential: string };
 
@@ -36,6 +36,7 @@ export class Secret {
     );
   }
 
+  /** See `readSecret`. */
   read(): string {
     try {
       const value = lookUp(this.#source);

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import {
+  type CST,
   type Document,
   isAlias,
   isMap,
@@ -10,6 +11,7 @@ import {
   type Node,
   type Pair,
   type ParsedNode,
+  Parser,
   parseDocument,
   type Scalar,
   visit,
@@ -22,6 +24,9 @@ const FILE_BYTES_MAX = 16 * 2 ** 20;
 
 /** Uses of one anchor: enough for a hall of equal machines, too few for a file that unfolds without end. */
 const ALIASES_MAX = 10_000;
+
+/** A config needs 8; what is deeper was never meant as one. */
+const DEPTH_MAX = 50;
 
 /** Syntax errors after these are mostly echoes of the first. */
 const SYNTAX_ERRORS_MAX = 10;
@@ -53,6 +58,7 @@ export class ConfigSource {
   static open(file: string): ConfigSource {
     const text = readText(file);
     const lines = new LineCounter();
+    if (isTooDeep(text)) throw new ConfigError([fileProblem(file, 'the file is nested too deeply')]);
     const doc = parseDocument(text, { lineCounter: lines, prettyErrors: false, stringKeys: true });
     const source = new ConfigSource(file, doc, lines);
     const problems = source.syntaxProblems();
@@ -83,10 +89,11 @@ export class ConfigSource {
     return all;
   }
 
-  /** The scalar at a path, or undefined. */
+  /** The scalar at a path, the one behind the anchor if an alias stands there, or undefined. */
   scalarAt(path: Path): Scalar | undefined {
     const { node, rest } = this.find(path);
-    return rest === 0 && isScalar(node) ? node : undefined;
+    const scalar = isAlias(node) ? node.resolve(this.doc) : node;
+    return rest === 0 && isScalar(scalar) ? scalar : undefined;
   }
 
   /** A problem at the value of `path`; where there is none, at the nearest thing around it. */
@@ -99,8 +106,8 @@ export class ConfigSource {
   }
 
   /** A problem of the file as a whole. */
-  whole(message: string, severity: Problem['severity'] = 'error'): Problem {
-    return { file: this.file, line: null, col: null, path: '', message, severity };
+  whole(message: string): Problem {
+    return fileProblem(this.file, message);
   }
 
   private at(offset: number, path: string, message: string, severity: Problem['severity']): Problem {
@@ -127,25 +134,35 @@ export class ConfigSource {
 
   private syntaxProblems(): Problem[] {
     const { errors, warnings, directives } = this.doc;
-    const faults = [...errors, ...warnings].map(({ code, message, pos }) => {
-      const text = code === 'MULTIPLE_DOCS' ? 'expected one document, found another one' : message;
-      return { code, problem: this.at(pos[0], '', text, 'error') };
-    });
-    const exhausted = faults.find(({ code }) => code === 'RESOURCE_EXHAUSTION');
-    if (exhausted) return [{ ...exhausted.problem, message: 'nested too deeply' }];
+    const faults = [...errors, ...warnings].map(({ code, message, pos }) =>
+      this.at(pos[0], '', code === 'MULTIPLE_DOCS' ? 'expected one document, found another one' : message, 'error'),
+    );
     if (directives.yaml.explicit && directives.yaml.version !== '1.2')
       return [this.at(0, '', `expected YAML 1.2, found YAML ${directives.yaml.version}`, 'error')];
     visit(this.doc, {
       Alias: (_, node) => {
-        if (node.resolve(this.doc) === undefined)
-          faults.push({
-            code: 'BAD_ALIAS',
-            problem: this.at(node.range?.[0] ?? 0, '', `there is no anchor &${node.source} above`, 'error'),
-          });
+        if (node.resolve(this.doc) !== undefined) return;
+        faults.push(this.at(node.range?.[0] ?? 0, '', `there is no anchor &${node.source} above`, 'error'));
       },
     });
-    return faults.slice(0, SYNTAX_ERRORS_MAX).map(({ problem }) => problem);
+    return faults.slice(0, SYNTAX_ERRORS_MAX);
   }
+}
+
+/**
+ * Whether lists and maps stand in each other deeper than `DEPTH_MAX`. Asked before parsing, because the parser descends
+ * by recursion, and a process at the end of its stack dies instead of throwing.
+ */
+function isTooDeep(text: string): boolean {
+  let level: CST.Token[] = [...new Parser().parse(text)];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > DEPTH_MAX) return true;
+    level = level.flatMap((token) => {
+      if (token.type === 'document') return token.value ?? [];
+      return 'items' in token ? token.items.flatMap(({ key, value }) => [key ?? [], value ?? []].flat()) : [];
+    });
+  }
+  return false;
 }
 
 /** Keys and positions on the way from the top through nested nodes. */
@@ -156,9 +173,12 @@ function pathOf(nodes: readonly unknown[]): Path {
   });
 }
 
+function fileProblem(file: string, message: string): Problem {
+  return { file, line: null, col: null, path: '', message, severity: 'error' };
+}
+
 function readText(file: string): string {
-  const whole = (message: string) =>
-    new ConfigError([{ file, line: null, col: null, path: '', message, severity: 'error' }]);
+  const whole = (message: string) => new ConfigError([fileProblem(file, message)]);
   let bytes: Buffer;
   try {
     bytes = readFileSync(file);

@@ -7,7 +7,7 @@ const VARIABLE = /\$\$\{|\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\})?/g;
 
 const HOW_TO_WRITE = `expected \${NAME} or \${NAME:-default}; a literal \${ is written $\${`;
 
-/** What a plain scalar may turn out to be besides a text (YAML 1.2 core schema, decimal only). */
+/** Texts that read as a number (YAML 1.2 core schema, decimal only). */
 const NUMBER = /^[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$/;
 
 /**
@@ -59,8 +59,7 @@ export class Substitution {
    */
   retype(path: Path): boolean {
     const scalar = this.source.scalarAt(path);
-    if (!scalar || !this.filled.has(scalar) || scalar.type !== 'PLAIN' || typeof scalar.value !== 'string')
-      return false;
+    if (!scalar || !this.filled.has(scalar) || typeof scalar.value !== 'string') return false;
     if (NUMBER.test(scalar.value)) scalar.value = Number(scalar.value);
     else if (scalar.value === 'true' || scalar.value === 'false') scalar.value = scalar.value === 'true';
     else return false;

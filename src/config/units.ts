@@ -46,7 +46,7 @@ export function formatDuration(ms: number): string {
   return inLargest(ms, Object.entries(MS_OF).reverse());
 }
 
-/** Bytes in the largest unit that holds them exactly, powers of 1024 first: 131072 is `128KiB`, 128000 is `128KB`. */
+/** Bytes in the largest unit that holds them exactly, powers of 1024 first: 128000 is `125KiB`, 1000 is `1KB`. */
 export function formatSize(bytes: number): string {
   return inLargest(bytes, Object.entries(BYTES_OF));
 }
