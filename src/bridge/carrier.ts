@@ -21,6 +21,7 @@ const AHEAD_MAX = 4;
 const READ_BYTES_MAX = 4 * 1024 * 1024;
 /** Told to the cloud on every link, so that a hole in the sequence is known for what it is. */
 const DEAD_RANGES_MAX = 500;
+const DRAIN_LOOK_MS = 5;
 
 export interface CarrierOptions {
   readonly spool: Spool;
@@ -64,17 +65,24 @@ export class Carrier {
   private readonly sentAt = new Map<Seq, number>();
   private lost: readonly LostRange[] = [];
   private stopping = false;
+  private hurrying = false;
   private over: string | undefined;
 
-  constructor(link: UpstreamLink, head: Seq, options: CarrierOptions, events: CarrierEvents) {
+  /** Starts after `released`. */
+  constructor(link: UpstreamLink, released: Seq, options: CarrierOptions, events: CarrierEvents) {
     this.options = options;
     this.link = link;
     this.events = events;
     this.windowMax = Math.min(options.inFlightMax, link.limits.inFlightMax);
     this.bytesMax = Math.min(options.batchBytesMax, link.limits.payloadBytesMax);
-    this.window = openWindow(head);
+    this.window = openWindow(released);
     this.readAfter = this.window.after;
     this.unreadSince = options.clock.mono();
+  }
+
+  /** Everything up to here has been released, whether or not its deletion has been committed yet. */
+  get released(): Seq {
+    return this.window.released;
   }
 
   get batchesInFlight(): number {
@@ -102,16 +110,18 @@ export class Carrier {
     return this.link.closed;
   }
 
-  /** Sends nothing new, waits up to `budgetMs` for what is in flight, then ends the link. */
-  async stop(budgetMs: number): Promise<void> {
+  /**
+   * Sends what the spool still holds without waiting for full batches, for up to `budgetMs`, then ends the link. Call it
+   * when nothing new comes in any more; what the time does not suffice for stays in the spool.
+   */
+  async drain(budgetMs: number): Promise<void> {
+    const { clock, spool } = this.options;
+    this.hurrying = true;
+    this.wake.notify();
+    const end = clock.mono() + budgetMs;
+    const empty = () => this.batchesInFlight === 0 && this.ahead.length === 0 && this.readAfter >= spool.tail;
+    while (!empty() && this.over === undefined && !this.stopping && clock.mono() < end) await sleep(DRAIN_LOOK_MS);
     this.stopping = true;
-    const { clock } = this.options;
-    for (
-      const end = clock.mono() + budgetMs;
-      this.batchesInFlight > 0 && this.over === undefined && clock.mono() < end;
-    ) {
-      await sleep(5);
-    }
     await this.link.close();
   }
 
@@ -228,7 +238,7 @@ export class Carrier {
       this.unreadSince = clock.mono();
       return Number.POSITIVE_INFINITY;
     }
-    return waiting >= batchRowsMax ? 0 : Math.max(0, this.unreadSince + lingerMs - clock.mono());
+    return waiting >= batchRowsMax || this.hurrying ? 0 : Math.max(0, this.unreadSince + lingerMs - clock.mono());
   }
 
   private lookAgainMs(): number {

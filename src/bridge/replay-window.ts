@@ -34,10 +34,8 @@ export interface Step {
   readonly release: Seq | null;
 }
 
-/** A window over a spool whose oldest row is `head`. */
-export function openWindow(head: Seq): Window {
-  const before = (head - 1) as Seq;
-  return { released: before, after: before, flights: [] };
+export function openWindow(released: Seq): Window {
+  return { released, after: released, flights: [] };
 }
 
 export function next(window: Window, event: WindowEvent): Step {

@@ -6,7 +6,7 @@
 import { Backoff, type BackoffOptions } from '../lib/backoff.js';
 import { sleep } from '../lib/clock.js';
 import { HoldfastError, messageOf } from '../lib/errors.js';
-import type { Millis } from '../model/ids.js';
+import type { Millis, Seq } from '../model/ids.js';
 import type { UpstreamStatus } from '../model/status.js';
 import { Carrier, type CarrierEvents, type CarrierOptions } from './carrier.js';
 import { DrainRate } from './drain-rate.js';
@@ -29,6 +29,8 @@ export class Replayer {
   private since: Millis;
   private cause: string | null = null;
   private lastAckAt: Millis | null = null;
+  /** The deletion of what was released last may not have been committed when the next link comes. */
+  private released = 0 as Seq;
   private carrier: Carrier | undefined;
   private running: Promise<void> | undefined;
 
@@ -42,10 +44,13 @@ export class Replayer {
     this.running ??= this.run();
   }
 
-  /** Waits up to `budgetMs` for what is in flight, then ends the link; what was not acknowledged stays. Idempotent. */
+  /**
+   * Sends what is left for up to `budgetMs` if the link is up, then ends it; what was not acknowledged stays in the spool.
+   * Call it when nothing new comes in any more. Idempotent.
+   */
   async stop(budgetMs: number): Promise<void> {
     this.stopping.abort();
-    await this.carrier?.stop(budgetMs);
+    await this.carrier?.drain(budgetMs);
     await this.running;
     this.become('stopped', null);
   }
@@ -89,8 +94,11 @@ export class Replayer {
       this.totals.connects++;
       log.info({ url, ...link.limits }, 'The upstream is connected');
       if (this.state !== 'held') this.become('online', null);
-      this.carrier = new Carrier(link, (await spool.stats()).head, this.options, this.events());
-      const why = await this.carrier.run();
+      const head = (await spool.stats()).head;
+      const carrier = new Carrier(link, Math.max(this.released, head - 1) as Seq, this.options, this.events());
+      this.carrier = carrier;
+      const why = await carrier.run();
+      this.released = carrier.released;
       if (signal.aborted) return;
       log.warn({ url, cause: why }, 'The upstream link has ended');
       if (this.state !== 'held') this.become('backoff', why);

@@ -131,7 +131,10 @@ export class Gateway {
     } else {
       this.addresses = { mqtt: broker.addresses, web: null };
     }
-    log.info({ gateway: config.gateway.id, epoch: spool.epoch, sqlite: store.sqlite, ...this.addresses }, 'The gateway is open');
+    log.info(
+      { gateway: config.gateway.id, epoch: spool.epoch, sqlite: store.sqlite, ...this.addresses },
+      'The gateway is open',
+    );
   }
 }
 

@@ -122,7 +122,11 @@ function modbusOptions(config: ReaderConfig): ModbusOptions {
 }
 
 /** The gap messages of every asset for the time in which the gateway itself was not running. */
-export function downtimeGaps(configs: readonly ReaderConfig[], from: Millis, to: Millis): Parameters<Sink['publish']>[0] {
+export function downtimeGaps(
+  configs: readonly ReaderConfig[],
+  from: Millis,
+  to: Millis,
+): Parameters<Sink['publish']>[0] {
   return configs.flatMap((config) => {
     const topic = TopicTemplate.parse(config.topic);
     return config.devices.map(({ asset }) => ({

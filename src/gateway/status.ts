@@ -53,8 +53,11 @@ export async function gatewayStatus(sources: StatusSources): Promise<GatewayStat
     full && `acknowledgements wait: ${room.problem ?? 'the device is full'}`,
     stats.dead > 0 && `${stats.dead} messages were too large for the upstream and are set aside`,
     upstream.state !== 'online' && `upstream ${upstream.state}${upstream.cause ? `: ${upstream.cause}` : ''}`,
-    unreadable > 0 && `${unreadable} messages in reading topics are no readings and travel as they are (${lastProblem})`,
-    ...devices.filter(({ state }) => state === 'offline' || state === 'degraded').map(({ asset, state, cause }) => `${asset} is ${state}${cause ? `: ${cause}` : ''}`),
+    unreadable > 0 &&
+      `${unreadable} messages in reading topics are no readings and travel as they are (${lastProblem})`,
+    ...devices
+      .filter(({ state }) => state === 'offline' || state === 'degraded')
+      .map(({ asset, state, cause }) => `${asset} is ${state}${cause ? `: ${cause}` : ''}`),
   ].filter((cause) => cause !== false);
   return {
     gateway: config.gateway.id as GatewayId,

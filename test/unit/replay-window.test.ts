@@ -8,7 +8,7 @@ const sent = (window: Window, first: number, last: number) =>
   next(window, { type: 'sent', first: seq(first), last: seq(last), rows: last - first + 1 }).window;
 
 test('acknowledgements in another order release only the unbroken run from the oldest', () => {
-  let window = openWindow(seq(1));
+  let window = openWindow(seq(0));
   for (const [first, last] of [
     [1, 10],
     [11, 20],
@@ -25,7 +25,7 @@ test('acknowledgements in another order release only the unbroken run from the o
 });
 
 test('losing the link forgets what was not released, even what was acknowledged behind a hole', () => {
-  let window = openWindow(seq(5));
+  let window = openWindow(seq(4));
   window = sent(window, 5, 9);
   window = sent(window, 10, 14);
   window = next(window, { type: 'acknowledged', last: seq(14) }).window;
@@ -34,7 +34,7 @@ test('losing the link forgets what was not released, even what was acknowledged 
 });
 
 test('a batch out of order, or an answer to nothing, is a broken invariant', () => {
-  const window = sent(openWindow(seq(1)), 1, 10);
+  const window = sent(openWindow(seq(0)), 1, 10);
   assert.throws(() => sent(window, 10, 12), { code: 'internal.assertion' });
   assert.throws(() => next(window, { type: 'acknowledged', last: seq(9) }), { code: 'internal.assertion' });
 });
@@ -46,7 +46,7 @@ test('for random orders of acknowledgement, what is released is always acknowled
     return (random >>> 8) % n;
   };
   for (let round = 0; round < 200; round++) {
-    let window = openWindow(seq(1));
+    let window = openWindow(seq(0));
     const open = new Set<number>();
     const acknowledged = new Set<number>();
     let last = 0;
