@@ -9,6 +9,11 @@ const hurry = new AbortController();
 const onSignal = () => (stop.signal.aborted ? hurry : stop).abort();
 process.on('SIGTERM', onSignal);
 process.on('SIGINT', onSignal);
+// Started by another process of this program: end in order when that one has gone.
+if (process.channel) {
+  process.on('disconnect', onSignal);
+  process.channel.unref();
+}
 
 // A reader that goes away (`holdfast decode … | head`) ends the program quietly, as it does for other tools.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? EXIT.ok : EXIT.io));

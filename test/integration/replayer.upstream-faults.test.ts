@@ -98,7 +98,8 @@ for (const [name, script] of Object.entries({
     const front = createServer((socket) => {
       socket.on('error', () => {});
       if (bad-- > 0) return socket.once('data', () => socket.write(Buffer.from(script)));
-      return socket.pipe(relayTo(cloud.port, '127.0.0.1')).pipe(socket);
+      const far = relayTo(cloud.port, '127.0.0.1').on('error', () => {});
+      return socket.pipe(far).pipe(socket);
     });
     await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve));
     t.after(() => front.close());
