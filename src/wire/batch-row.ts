@@ -79,8 +79,12 @@ function coerce(raw: RawRow, type: ReadingType): ReadingValue {
   throw misfit(raw);
 }
 
+/** Well above what a gateway sends; deeper values exist only to exhaust the stack. */
+const JSON_DEPTH_MAX = 64;
+
 /** Numbers that came as 64-bit integers become doubles again; anything that JSON has no word for is refused. */
-function json(value: unknown, raw: RawRow): Json {
+function json(value: unknown, raw: RawRow, depth = 0): Json {
+  if (depth > JSON_DEPTH_MAX) throw misfit(raw);
   switch (typeof value) {
     case 'boolean':
     case 'string':
@@ -92,9 +96,9 @@ function json(value: unknown, raw: RawRow): Json {
       return Number(value);
     case 'object':
       if (value === null) return null;
-      if (Array.isArray(value)) return value.map((item) => json(item, raw));
+      if (Array.isArray(value)) return value.map((item) => json(item, raw, depth + 1));
       if (Object.getPrototypeOf(value) === Object.prototype)
-        return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, json(item, raw)]));
+        return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, json(item, raw, depth + 1)]));
       break;
   }
   throw misfit(raw);

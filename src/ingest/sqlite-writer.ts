@@ -1,0 +1,188 @@
+import type Database from 'better-sqlite3';
+import { assert } from '../lib/assert.js';
+import type { Millis } from '../model/ids.js';
+import type { ReadingType } from '../model/reading.js';
+import type { Source } from '../model/row.js';
+import type { Batch, BatchRow, GapRow, OpaqueRow, ReadingRow } from '../wire/batch.js';
+import type { Outcome } from './historian.js';
+import { runsOf } from './ledger.js';
+import { SqliteLedger } from './sqlite-ledger.js';
+import { type StoredValue, sameValue, storedValue } from './sqlite-value.js';
+
+/** Series remembered to save a look-up per row; far more than one site has, and only a cache. */
+const SERIES_CACHED_MAX = 200_000;
+
+interface Existing {
+  readonly type: ReadingType;
+  readonly value: StoredValue;
+  readonly quality: bigint;
+  readonly source_id: bigint;
+  readonly seq: bigint;
+}
+
+/**
+ * Writes one batch inside a transaction that the caller has begun. Each row ends in exactly one table, or is recognised
+ * as one that is there already; the outcome says which. After a rollback the caller must call `forget`.
+ */
+export class SqliteWriter {
+  readonly ledger: SqliteLedger;
+  private readonly futureMaxMs: number;
+  private readonly sources = new Map<string, number>();
+  private readonly series = new Map<string, { id: number; type: ReadingType }>();
+  private readonly upsertSource: Database.Statement<[string, string, number], { id: number }>;
+  private readonly touchSource: Database.Statement<[number, number | null, number]>;
+  private readonly upsertSeries: Database.Statement<[string, string, string, string], { id: number }>;
+  private readonly insertReading: Database.Statement<unknown[]>;
+  private readonly selectReading: Database.Statement<[number, number], Existing>;
+  private readonly insertConflict: Database.Statement<unknown[]>;
+  private readonly insertGap: Database.Statement<unknown[]>;
+  private readonly selectGap: Database.Statement<unknown[]>;
+  private readonly insertOpaque: Database.Statement<unknown[]>;
+  private readonly selectOpaque: Database.Statement<unknown[]>;
+  private readonly insertQuarantine: Database.Statement<unknown[]>;
+
+  constructor(db: Database.Database, futureMaxMs: number) {
+    this.ledger = new SqliteLedger(db);
+    this.futureMaxMs = futureMaxMs;
+    this.upsertSource = db.prepare(
+      `INSERT INTO sources (gateway, epoch, last_batch_at) VALUES (?, ?, ?)
+       ON CONFLICT DO UPDATE SET last_batch_at = excluded.last_batch_at RETURNING id`,
+    );
+    this.touchSource = db.prepare(
+      `UPDATE sources SET last_batch_at = ?, newest_ts = max(ifnull(newest_ts, ?2), ifnull(?2, newest_ts)) WHERE id = ?3`,
+    );
+    this.upsertSeries = db.prepare(
+      `INSERT INTO series (asset_id, metric_name, type, topic) VALUES (?, ?, ?, ?)
+       ON CONFLICT DO UPDATE SET type = excluded.type, topic = excluded.topic RETURNING id`,
+    );
+    this.insertReading = db.prepare(
+      `INSERT INTO readings (series_id, device_ts, type, value, quality, source_id, seq) VALUES (?, ?, ?, ?, ?, ?, ?)
+       ON CONFLICT DO NOTHING`,
+    );
+    this.selectReading = db
+      .prepare<[number, number], Existing>(
+        'SELECT type, value, quality, source_id, seq FROM readings WHERE series_id = ? AND device_ts = ?',
+      )
+      .safeIntegers();
+    this.insertConflict = db.prepare(
+      `INSERT INTO conflicts (series_id, device_ts, type, value, quality, source_id, seq, received_at)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+    );
+    this.insertGap = db.prepare(
+      `INSERT INTO gaps (source_id, seq, asset_id, metric_name, from_ts, to_ts, count, reason, detail, received_at)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+    );
+    this.selectGap = db.prepare(
+      `SELECT 1 FROM gaps WHERE source_id = ? AND seq = ? AND asset_id = ? AND metric_name IS ? AND from_ts = ?
+       AND to_ts = ? AND count IS ? AND reason = ? AND detail IS ?`,
+    );
+    this.insertOpaque = db.prepare(
+      `INSERT INTO opaque (source_id, seq, topic, payload, ts, retain, received_at) VALUES (?, ?, ?, ?, ?, ?, ?)
+       ON CONFLICT DO NOTHING`,
+    );
+    this.selectOpaque = db.prepare(
+      'SELECT 1 FROM opaque WHERE source_id = ? AND seq = ? AND topic = ? AND payload = ?',
+    );
+    this.insertQuarantine = db.prepare(
+      `INSERT INTO quarantine (source_id, seq, reason, topic, asset_id, metric_name, ts, type, value, quality, received_at)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+    );
+  }
+
+  write(batch: Batch, now: Millis): Outcome {
+    const sourceId = this.sourceId(batch.source, now);
+    const counts = { stored: 0, duplicates: 0, conflicts: 0, gaps: 0, quarantined: 0, opaque: 0 };
+    let newest: number | null = null;
+    for (const row of batch.rows) {
+      const kind = this.row(sourceId, row, now);
+      counts[kind]++;
+      if (row.type !== 'p' && row.type !== 'g' && kind !== 'quarantined' && row.ts > (newest ?? -Infinity))
+        newest = row.ts;
+    }
+    for (const run of runsOf(batch.rows)) this.ledger.add(sourceId, run);
+    for (const range of batch.lost) this.ledger.addLost(sourceId, range);
+    this.touchSource.run(now, newest, sourceId);
+    const total = Object.values(counts).reduce((sum, count) => sum + count, 0);
+    assert(total === batch.rows.length, 'every row of a batch is counted once', { ...counts, rows: batch.rows.length });
+    return counts;
+  }
+
+  /** Drops what was learnt in a transaction that was rolled back. */
+  forget(): void {
+    this.sources.clear();
+    this.series.clear();
+  }
+
+  private row(sourceId: number, row: BatchRow, now: Millis): keyof Outcome {
+    if (row.type === 'p') return this.opaque(sourceId, row, now);
+    if (row.type === 'g') return this.gap(sourceId, row, now);
+    const value = storedValue(row.type, row.value);
+    if (row.ts > now + this.futureMaxMs) return this.quarantine(sourceId, row, 'future', value, now);
+    return this.reading(sourceId, row, value, now);
+  }
+
+  private reading(sourceId: number, row: ReadingRow, value: StoredValue, now: Millis): keyof Outcome {
+    const { ts, type, quality, seq } = row;
+    const seriesId = this.seriesId(row);
+    if (this.insertReading.run(seriesId, ts, type, value, quality, sourceId, seq).changes === 1) return 'stored';
+    const existing = this.selectReading.get(seriesId, ts) as Existing;
+    if (Number(existing.source_id) === sourceId && Number(existing.seq) === seq) return 'duplicates';
+    if (existing.type === type && Number(existing.quality) === quality && sameValue(value, existing.value))
+      return 'duplicates';
+    const { changes } = this.insertConflict.run(seriesId, ts, type, value, quality, sourceId, seq, now);
+    return changes === 1 ? 'conflicts' : 'duplicates';
+  }
+
+  private gap(sourceId: number, row: GapRow, now: Millis): keyof Outcome {
+    const { from, to, count = null, reason, detail = null } = row.gap;
+    const gap = [sourceId, row.seq, row.asset, row.metric, from, to, count, reason, detail];
+    if (this.insertGap.run(...gap, now).changes === 1) return 'gaps';
+    if (this.selectGap.get(...gap)) return 'duplicates';
+    return this.quarantine(sourceId, row, 'identity-reused', JSON.stringify(row.gap), now);
+  }
+
+  private opaque(sourceId: number, row: OpaqueRow, now: Millis): keyof Outcome {
+    const message = [sourceId, row.seq, row.topic, row.payload];
+    if (this.insertOpaque.run(...message, row.ts, row.retain ? 1 : 0, now).changes === 1) return 'opaque';
+    if (this.selectOpaque.get(...message)) return 'duplicates';
+    return this.quarantine(sourceId, row, 'identity-reused', row.payload, now);
+  }
+
+  private quarantine(sourceId: number, row: BatchRow, reason: string, value: StoredValue, now: Millis): keyof Outcome {
+    const { seq, topic, asset, metric, ts, type, quality } = row;
+    const { changes } = this.insertQuarantine.run(
+      sourceId,
+      seq,
+      reason,
+      topic,
+      asset,
+      metric,
+      ts,
+      type,
+      value,
+      quality,
+      now,
+    );
+    return changes === 1 ? 'quarantined' : 'duplicates';
+  }
+
+  private sourceId({ gateway, epoch }: Source, now: Millis): number {
+    const key = `${gateway}\0${epoch}`;
+    let id = this.sources.get(key);
+    if (id === undefined) {
+      id = this.upsertSource.get(gateway, epoch, now)!.id;
+      this.sources.set(key, id);
+    }
+    return id;
+  }
+
+  private seriesId({ asset, metric, type, topic }: ReadingRow): number {
+    const key = `${asset}\0${metric}`;
+    const known = this.series.get(key);
+    if (known?.type === type) return known.id;
+    const { id } = this.upsertSeries.get(asset, metric, type, topic)!;
+    if (this.series.size >= SERIES_CACHED_MAX) this.series.clear();
+    this.series.set(key, { id, type });
+    return id;
+  }
+}
