@@ -61,7 +61,7 @@ export class Listener {
 
   /** Ends every open connection with a TCP reset. */
   resetAll(): void {
-    for (const socket of this.sockets) socket.resetAndDestroy();
+    for (const socket of this.sockets) resetSocket(socket);
   }
 
   /** Stops listening and closes what is still open, after bytes already written have gone out. */
@@ -76,6 +76,15 @@ export class Listener {
     });
     return this.closing;
   }
+}
+
+/**
+ * Ends a connection with a TCP reset. While a FIN waits behind unsent bytes libuv refuses to reset, and Node would then never
+ * close the socket: there a plain close has to do.
+ */
+export function resetSocket(socket: Socket): void {
+  if (socket.writableEnded && !socket.writableFinished) socket.destroy();
+  else socket.resetAndDestroy();
 }
 
 function listen(server: Server, host: string, port: number): Promise<void> {

@@ -8,15 +8,19 @@ import type { Direction, Line } from './wan-faults.js';
  */
 const ON_THE_WAY_BYTES_MAX = 1024 * 1024;
 
+/** Between the last bytes and the reset: a receiver that gets both at once reports a plain end of stream. */
+const CUT_GRACE_MS = 20;
+
 /** One direction of one connection through the line. Keeps order, passes back-pressure, and the end of the stream last. */
 export class Pipe {
+  queuedBytes = 0;
   private readonly line: Line;
   private readonly direction: Direction;
   private readonly from: Socket;
   private readonly to: Socket;
   private readonly reset: () => void;
   private readonly queue = new Fifo<{ chunk: Buffer; arrivalMono: number }>();
-  private queuedBytes = 0;
+
   private endAtMono: number | undefined;
   private timer: NodeJS.Timeout | undefined;
   private closed = false;
@@ -87,7 +91,6 @@ export class Pipe {
     cutAfter[this.direction] = Number.POSITIVE_INFINITY;
     bytes[this.direction] += allowed;
     this.closed = true;
-    // The reset follows the last byte, so that the other side sees exactly this many.
-    this.to.write(tapped.subarray(0, allowed), () => this.reset());
+    this.to.write(tapped.subarray(0, allowed), () => setTimeout(this.reset, CUT_GRACE_MS));
   }
 }

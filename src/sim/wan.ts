@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { applyFaults } from './faults.js';
-import { Listener } from './listener.js';
+import { Listener, resetSocket } from './listener.js';
 import { type Direction, Line, type Tap, type WanFaults, wanFaults } from './wan-faults.js';
 import { Pipe } from './wan-pipe.js';
 
@@ -23,6 +23,8 @@ export interface WanStats {
   readonly unreachable: number;
   readonly bytesUp: number;
   readonly bytesDown: number;
+  /** Bytes that have entered the line and not left it. */
+  readonly onTheWay: number;
 }
 
 /** Each may hold twice the bytes that a pipe keeps on their way. */
@@ -89,7 +91,8 @@ export class WanProxy {
   stats(): WanStats {
     const { up, down } = this.line.bytes;
     const { accepted, unreachable } = this;
-    return { connections: this.connections.size, accepted, unreachable, bytesUp: up, bytesDown: down };
+    const onTheWay = [...this.connections].reduce((sum, connection) => sum + connection.onTheWay, 0);
+    return { connections: this.connections.size, accepted, unreachable, bytesUp: up, bytesDown: down, onTheWay };
   }
 
   close(): Promise<void> {
@@ -132,6 +135,10 @@ class Connection {
     else this.leadNowhere();
   }
 
+  get onTheWay(): number {
+    return this.pipes.reduce((sum, pipe) => sum + pipe.queuedBytes, 0);
+  }
+
   /** Goes on with what the faults allow now. */
   proceed(): void {
     if (this.line.faults.cut !== null) return;
@@ -143,8 +150,8 @@ class Connection {
     if (this.ended) return;
     this.ended = true;
     for (const pipe of this.pipes) pipe.close();
-    this.client.resetAndDestroy();
-    this.server?.resetAndDestroy();
+    resetSocket(this.client);
+    if (this.server) resetSocket(this.server);
     this.events.closed();
   }
 

@@ -95,7 +95,12 @@ export class Connection implements Sender {
       return;
     }
     const { session, inbound } = this.established;
-    const messageId = packet.messageId ?? 0;
+    // The id of a packet that is cut short comes out of the parser as -1 [MQTT-2.2.1-3].
+    const { messageId = 1 } = packet;
+    if (messageId < 1) {
+      this.fail(REASON.protocolError);
+      return;
+    }
     switch (packet.cmd) {
       case 'publish':
         this.publish(inbound, packet);
@@ -131,11 +136,11 @@ export class Connection implements Sender {
   private connect(packet: IConnectPacket): void {
     const { faults, state, counters } = this.hub;
     this.packets.version = versionOf(packet);
+    counters.connects++;
     if (faults.noConnack) {
       this.packets.mute();
       return;
     }
-    counters.connects++;
     const terms = termsOf(packet, this.hub);
     const refusal = refusalOf(packet, this.hub);
     const opened = refusal === undefined ? state.open(terms.clientId, terms.cleanStart) : undefined;
@@ -169,7 +174,7 @@ export class Connection implements Sender {
 
   private subscribe(session: Session, packet: ISubscribePacket): void {
     const { messageId = 0, subscriptions, properties } = packet;
-    if (properties?.subscriptionIdentifier !== undefined || messageId < 1 || subscriptions.length === 0) {
+    if (properties?.subscriptionIdentifier !== undefined || subscriptions.length === 0) {
       this.fail(properties?.subscriptionIdentifier ? REASON.subscriptionIdsNotSupported : REASON.protocolError);
       return;
     }
@@ -182,7 +187,7 @@ export class Connection implements Sender {
   }
 
   private unsubscribe(session: Session, { messageId = 0, unsubscriptions }: IUnsubscribePacket): void {
-    if (messageId < 1 || unsubscriptions.length === 0) {
+    if (unsubscriptions.length === 0) {
       this.fail(REASON.protocolError);
       return;
     }

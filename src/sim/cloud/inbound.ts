@@ -74,8 +74,7 @@ export class Inbound {
     if (!isTopicName(packet.topic)) return REASON.topicNameInvalid;
     const message = messageOf(packet);
     if (!message) return REASON.protocolError;
-    if (packet.qos === 0) return message;
-    if (!packet.messageId || packet.messageId < 1) return REASON.protocolError;
+    if (packet.qos === 0 || packet.messageId === undefined) return message;
     this.unacked.add(packet.messageId);
     counters.unackedMax = Math.max(counters.unackedMax, this.unacked.size);
     return this.unacked.size > this.windowMax ? REASON.receiveMaximumExceeded : message;

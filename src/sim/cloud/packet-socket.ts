@@ -1,6 +1,7 @@
 import type { Buffer } from 'node:buffer';
 import type { Socket } from 'node:net';
 import { parser as createParser, generate, type Packet } from 'mqtt-packet';
+import { resetSocket } from '../listener.js';
 import { FrameReader } from './frames.js';
 
 export interface PacketHandlers {
@@ -95,7 +96,7 @@ export class PacketSocket {
 
   reset(): void {
     this.ended = true;
-    this.socket.resetAndDestroy();
+    resetSocket(this.socket);
   }
 
   /** Call when `backedUp` may have become false. */
