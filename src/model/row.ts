@@ -2,8 +2,8 @@ import type { Epoch, GatewayId, Millis, Seq } from './ids.js';
 import type { Message } from './message.js';
 import type { ValueType } from './reading.js';
 
-/** What the spool keeps of a message: its own bytes, and what identifies it as a reading if it is one. */
-export interface SpoolInput extends Message {
+/** What a message is apart from its bytes: which reading of which device, if it is one. */
+export interface Identity {
   /** `p` for a message that is no reading, `g` for a gap record; otherwise the type of the reading's value. */
   readonly type: ValueType;
   /** Set for readings and gaps, null for opaque messages. */
@@ -13,6 +13,9 @@ export interface SpoolInput extends Message {
   /** The device's time, for readings and gaps. */
   readonly deviceTs: Millis | null;
 }
+
+/** What the spool keeps of a message: its own bytes, and what identifies it as a reading if it is one. */
+export interface SpoolInput extends Message, Identity {}
 
 export interface SpoolRow extends SpoolInput {
   readonly seq: Seq;
