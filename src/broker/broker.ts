@@ -1,0 +1,227 @@
+/**
+ * The plant's own MQTT broker. It acknowledges a message after the commit that holds it, and delivers it after that; sessions,
+ * retained messages, queues and wills are in the same file and survive the process. Read `intake.ts` for the way of a
+ * message, `connection.ts` for a client, `outbox.ts` for what goes out.
+ */
+import type { Duplex } from 'node:stream';
+import type { Clock } from '../lib/clock.js';
+import { Closer } from '../lib/closer.js';
+import type { Log } from '../lib/log.js';
+import type { Message, Qos } from '../model/message.js';
+import type { Identity } from '../model/row.js';
+import type { Store } from '../store/store.js';
+import { type Access, anonymousAccess } from './access.js';
+import { AedesCore } from './aedes-core.js';
+import { Connection } from './connection.js';
+import type { Admit, Shared } from './core.js';
+import { Counters, type DropReason } from './counters.js';
+import { Intake } from './intake.js';
+import { type BrokerLimits, DEFAULT_LIMITS } from './limits.js';
+import { type Listener, type ListenerOptions, listen } from './listeners.js';
+import { REASON } from './reason.js';
+import { RetainedStore } from './retained.js';
+import { Router } from './router.js';
+import type { Session } from './session.js';
+import { Sessions } from './sessions.js';
+import { statementsOf } from './statements.js';
+import { SysTopics } from './sys-topics.js';
+import type { RetainedRow } from './tables.js';
+import { Wills } from './wills.js';
+
+export interface BrokerOptions {
+  readonly store: Store;
+  readonly admit: Admit;
+  readonly listeners: readonly ListenerOptions[];
+  readonly limits?: Partial<BrokerLimits>;
+  readonly access?: Access;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface BrokerStatus {
+  readonly clients: number;
+  readonly sessions: number;
+  readonly subscriptions: number;
+  readonly retained: number;
+  readonly retainedBytes: number;
+  /** Messages since the start, and bytes of all packets. */
+  readonly received: number;
+  readonly receivedBytes: number;
+  readonly sent: number;
+  readonly sentBytes: number;
+  readonly dropped: Readonly<Record<DropReason, number>>;
+  /** Connections that are not read because too much of theirs waits to be committed. */
+  readonly pausedClients: number;
+  /** Messages taken in and not yet durable. */
+  readonly pending: number;
+  /** Rows of all persistent sessions. */
+  readonly queuedRows: number;
+}
+
+/** How often deadlines are looked at: keepalives, wills, sessions. */
+const SWEEP_MS = 250;
+const RETAINED_SWEEP_MS = 60_000;
+const CLOSE_BUDGET_MS = 5_000;
+
+export class Broker {
+  /** To be opened by the store. */
+  static readonly tables = new URL('./tables.js', import.meta.url);
+
+  private readonly shared: Shared;
+  private readonly intake: Intake;
+  private readonly sessions: Sessions;
+  private readonly core: AedesCore;
+  private readonly connections = new Set<Connection>();
+  private readonly listeners: Listener[] = [];
+  private readonly closer = new Closer();
+  private closing: Promise<void> | undefined;
+
+  private constructor(shared: Shared, core: AedesCore) {
+    this.shared = shared;
+    this.core = core;
+    this.intake = new Intake(shared);
+    this.sessions = new Sessions(shared, new Wills(shared, this.intake));
+  }
+
+  /** Throws `listen.failed` when a door cannot be opened, and has then closed what it had opened. */
+  static async open(options: BrokerOptions): Promise<Broker> {
+    const { store, admit, clock, log, access = anonymousAccess } = options;
+    const limits = { ...DEFAULT_LIMITS, ...options.limits };
+    const statements = statementsOf(store);
+    const retained = new RetainedStore(limits);
+    const router = new Router<Session>();
+    const counters = new Counters();
+    const shared = { store, statements, admit, access, router, retained, limits, counters, clock, log };
+    const broker = new Broker(shared, await AedesCore.open(log));
+    try {
+      await broker.start(options.listeners);
+      return broker;
+    } catch (error) {
+      await broker.close();
+      throw error;
+    }
+  }
+
+  /** Where it listens, in the order of the options, with the ports that were bound. */
+  get addresses(): readonly string[] {
+    return this.listeners.map(({ url }) => url);
+  }
+
+  status(): BrokerStatus {
+    const { router, retained, counters } = this.shared;
+    const { received, receivedBytes, sent, sentBytes, dropped } = counters;
+    let clients = 0;
+    let pausedClients = 0;
+    for (const connection of this.connections) {
+      if (connection.isReady) clients++;
+      if (connection.isChoked) pausedClients++;
+    }
+    let queuedRows = 0;
+    for (const session of this.sessions.values()) queuedRows += session.rows;
+    return {
+      clients,
+      sessions: this.sessions.count,
+      subscriptions: router.count,
+      retained: retained.count,
+      retainedBytes: retained.bytes,
+      received,
+      receivedBytes,
+      sent,
+      sentBytes,
+      dropped: { ...dropped },
+      pausedClients,
+      pending: this.intake.pendingMessages,
+      queuedRows,
+    };
+  }
+
+  /** For publishers in this process. Resolves when all messages are durable, and then they are delivered. */
+  publish(items: readonly { message: Message; identity: Identity | null }[]): Promise<void> {
+    if (items.length === 0) return Promise.resolve();
+    return new Promise((resolve, reject) => {
+      let left = items.length;
+      for (const { message, identity } of items) {
+        this.intake.publish({ ...message, sender: null, deadline: 0 }, identity, null, (error) => {
+          if (error) reject(error);
+          else if (--left === 0) resolve();
+        });
+      }
+    });
+  }
+
+  /**
+   * Listens no more, reads no more, waits up to `budgetMs` until what was taken in is committed and acknowledged, publishes
+   * the wills of the clients that are thrown out, and says goodbye to them. Idempotent.
+   */
+  close({ budgetMs = CLOSE_BUDGET_MS }: { budgetMs?: number } = {}): Promise<void> {
+    this.closing ??= this.shut(budgetMs);
+    return this.closing;
+  }
+
+  private async start(listeners: readonly ListenerOptions[]): Promise<void> {
+    const { shared, sessions, closer } = this;
+    for (const row of await shared.store.query<RetainedRow[]>('broker.retained')) {
+      const [topic, payload, props, qos, deadline] = row;
+      shared.retained.set({ topic, payload, props, qos: qos as Qos, deadline });
+    }
+    await sessions.load();
+    const sweep = setInterval(() => this.sweep(), SWEEP_MS);
+    closer.push('deadlines', () => clearInterval(sweep));
+    const expire = setInterval(() => this.expireRetained(), RETAINED_SWEEP_MS);
+    closer.push('expiry', () => clearInterval(expire));
+    const sys = new SysTopics(shared, () => this.status());
+    sys.start();
+    closer.push('$SYS', () => sys.close());
+    for (const options of listeners) {
+      const accept = (stream: Duplex, anonymous: boolean): void => this.accept(stream, anonymous);
+      this.listeners.push(await listen(options, shared.limits.packetBytesMax, accept));
+    }
+  }
+
+  private accept(stream: Duplex, anonymousAllowed: boolean): void {
+    if (this.closing || this.connections.size >= this.shared.limits.clientsMax) {
+      stream.on('error', () => {});
+      stream.destroy();
+      return;
+    }
+    const { shared, core, intake, sessions, connections } = this;
+    const onClosed = (connection: Connection): void => void connections.delete(connection);
+    const context = { shared, core, intake, sessions, anonymousAllowed, onClosed };
+    const connection = new Connection(context, stream);
+    connections.add(connection);
+    shared.counters.connections++;
+    connection.open();
+  }
+
+  private sweep(): void {
+    const now = this.shared.clock.mono();
+    for (const connection of this.connections) connection.tick(now);
+    this.sessions.sweep();
+  }
+
+  private expireRetained(): void {
+    const { retained, clock, store, statements } = this.shared;
+    for (const topic of retained.expire(clock.now())) store.ride(statements.retainedDelete(topic));
+  }
+
+  private async shut(budgetMs: number): Promise<void> {
+    // A server's `close` waits for its connections, which are only ended further down.
+    const doors = this.listeners.map((listener) => listener.close());
+    for (const connection of this.connections) connection.stop();
+    await this.settled(budgetMs);
+    for (const connection of [...this.connections]) connection.disconnect(REASON.shuttingDown, 'shutting down');
+    await this.settled(budgetMs);
+    await this.core.shut();
+    await this.closer.close();
+    await Promise.all(doors);
+  }
+
+  private async settled(budgetMs: number): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, budgetMs);
+    });
+    await Promise.race([this.intake.idle(), late]);
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,197 @@
+/**
+ * The way of a message through the broker: matched and given its rows when it comes, handed to `admit`, and once it is
+ * durable acknowledged and delivered. Nothing is delivered that is not committed, and nothing in a unit depends on what
+ * happens between submission and commit.
+ */
+import type { HoldfastError } from '../lib/errors.js';
+import type { Qos } from '../model/message.js';
+import type { Identity } from '../model/row.js';
+import type { Op } from '../store/tables.js';
+import type { Publication, Shared } from './core.js';
+import { owned } from './memory-queue.js';
+import type { Manner, Outbox } from './outbox.js';
+import { sizeOf } from './retained.js';
+import type { Target } from './router.js';
+import type { Session } from './session.js';
+
+export interface Inbound extends Publication {
+  /** Wall time in ms; 0: does not expire. */
+  readonly deadline: number;
+}
+
+/** `duplicate`: the guard knew the message, and nothing was stored. */
+export type Stored = (error: HoldfastError | null, duplicate: boolean) => void;
+
+interface Delivery extends Manner {
+  readonly session: Session;
+  /** The connection whose window has the packet id. */
+  readonly outbox: Outbox | null;
+  readonly packetId: number;
+  /** Index of its row among the unit's operations, or -1. */
+  readonly opIndex: number;
+}
+
+export class Intake {
+  private readonly shared: Shared;
+  private readonly waiting = new Set<() => void>();
+  /** Payload bytes admitted and not yet durable. */
+  pendingBytes = 0;
+  pendingMessages = 0;
+  private onIdle: (() => void) | undefined;
+
+  constructor(shared: Shared) {
+    this.shared = shared;
+  }
+
+  /** `lead` goes before the message's own operations: the guard of QoS 2, or the deletion of a will. */
+  publish(message: Inbound, identity: Identity | null, lead: Op | null, stored: Stored): void {
+    const { router, retained, statements, counters } = this.shared;
+    const ops: Op[] = lead ? [lead] : [];
+    const keep = message.retain && this.makesRetained(message);
+    if (keep) {
+      const { topic, payload, props, qos, deadline } = message;
+      ops.push(
+        payload.length > 0
+          ? statements.retainedPut(topic, payload, props, qos, deadline)
+          : statements.retainedDelete(topic),
+      );
+    }
+    const targets = router.match(message.topic, message.sender);
+    const deliveries: Delivery[] = [];
+    for (const target of targets) {
+      const delivery = this.plan(message, target, ops);
+      if (delivery) deliveries.push(delivery);
+    }
+    const { version } = router;
+    const bytes = message.payload.length;
+    this.pendingBytes += bytes;
+    this.pendingMessages++;
+    this.shared.admit(message, identity, ops, (error, results, at) => {
+      this.pendingBytes -= bytes;
+      this.pendingMessages--;
+      const duplicate = !error && lead?.guard === true && results[at] === 0;
+      if (error || duplicate) {
+        for (const delivery of deliveries) cancel(delivery);
+        stored(error, duplicate);
+      } else {
+        stored(null, false);
+        if (keep) retained.set({ ...message, payload: owned(message.payload) });
+        for (const delivery of deliveries)
+          this.deliver(message, delivery, delivery.opIndex < 0 ? 0 : (results[at + delivery.opIndex] as number));
+        if (keep && router.version !== version) this.catchUp(message, version);
+      }
+      this.wakeWaiting();
+      if (this.pendingMessages === 0) this.onIdle?.();
+    });
+    counters.received++;
+  }
+
+  /** Rows for retained messages of a new subscription, in units of a bounded size; `done` after the last one. */
+  enqueueRetained(session: Session, items: readonly { message: Inbound; manner: Manner }[]): void {
+    for (const { message, manner } of items) this.enqueue(session, message, manner);
+  }
+
+  /** `resume` is called once less waits to be committed. */
+  wait(resume: () => void): void {
+    this.waiting.add(resume);
+  }
+
+  get isFull(): boolean {
+    return this.pendingBytes > this.shared.limits.pendingBytesTotalMax;
+  }
+
+  /** Resolves when nothing waits to be committed. */
+  async idle(): Promise<void> {
+    if (this.pendingMessages > 0) {
+      await new Promise<void>((resolve) => {
+        this.onIdle = resolve;
+      });
+    }
+  }
+
+  private makesRetained({ topic, payload, props }: Inbound): boolean {
+    const { retained, counters } = this.shared;
+    if (payload.length === 0 || retained.hasRoomFor(topic, sizeOf({ topic, payload, props }))) return true;
+    counters.dropped['retained-full']++;
+    return false;
+  }
+
+  private plan(message: Inbound, { session, qos: granted, ids, retainAsPublished }: Target<Session>, ops: Op[]) {
+    const qos = Math.min(message.qos, granted) as Qos;
+    const retain = message.retain && retainAsPublished;
+    const { outbox } = session;
+    if (qos === 0 || !session.persistent) return { session, outbox, qos, retain, ids, packetId: 0, opIndex: -1 };
+    if (session.rows >= this.shared.limits.sessionQueueRowsMax) {
+      this.shared.counters.dropped['session-queue-full']++;
+      return null;
+    }
+    const packetId = outbox?.reserve(qos) ?? 0;
+    session.rows++;
+    ops.push(this.row(session, message, { qos, retain, ids }, packetId));
+    return { session, outbox, qos, retain, ids, packetId, opIndex: ops.length - 1 };
+  }
+
+  private row(session: Session, message: Inbound, { qos, retain, ids }: Manner, packetId: number): Op {
+    const { topic, payload, props, deadline } = message;
+    const idList = ids ? JSON.stringify(ids) : null;
+    return this.shared.statements.outgoingPut(
+      session.key,
+      packetId || null,
+      topic,
+      payload,
+      props,
+      qos,
+      retain ? 1 : 0,
+      deadline,
+      idList,
+    );
+  }
+
+  private deliver(message: Inbound, delivery: Delivery, seq: number): void {
+    const { session, outbox, packetId } = delivery;
+    if (delivery.opIndex < 0) session.outbox?.send(message, delivery);
+    else if (session.ended) this.shared.store.ride(this.shared.statements.outgoingDelete(seq));
+    else if (packetId > 0 && outbox === session.outbox) outbox?.sendReserved(message, delivery, packetId, seq);
+    else session.outbox?.wake();
+  }
+
+  /**
+   * A subscription that came between this message's submission and its commit was not matched, and took its snapshot of
+   * the retained messages without it: it would keep the older value for ever.
+   */
+  private catchUp(message: Inbound, version: number): void {
+    for (const target of this.shared.router.matchSince(version, message.topic, message.sender)) {
+      const qos = Math.min(message.qos, target.qos) as Qos;
+      const manner: Manner = { qos, retain: message.retain && target.retainAsPublished, ids: target.ids };
+      if (qos > 0 && target.session.persistent) this.enqueue(target.session, message, manner);
+      else target.session.outbox?.send(message, manner);
+    }
+  }
+
+  private enqueue(session: Session, message: Inbound, manner: Manner): void {
+    if (session.rows >= this.shared.limits.sessionQueueRowsMax) {
+      this.shared.counters.dropped['session-queue-full']++;
+      return;
+    }
+    session.rows++;
+    this.shared.store.submit([this.row(session, message, manner, 0)], (error, results, at) => {
+      if (error) session.rows--;
+      else if (session.ended) this.shared.store.ride(this.shared.statements.outgoingDelete(results[at] as number));
+      else session.outbox?.wake();
+    });
+  }
+
+  private wakeWaiting(): void {
+    if (this.waiting.size === 0 || this.pendingBytes > this.shared.limits.pendingBytesTotalMax / 2) return;
+    const resumes = [...this.waiting];
+    this.waiting.clear();
+    for (const resume of resumes) resume();
+  }
+}
+
+/** The row was not written. */
+function cancel({ session, outbox, packetId, opIndex }: Delivery): void {
+  if (opIndex < 0) return;
+  session.rows--;
+  if (packetId > 0) outbox?.cancel(packetId);
+}

@@ -1,0 +1,62 @@
+/** Every bound of the broker; the defaults are for a gateway with 512 MiB of memory. */
+export interface BrokerLimits {
+  /** A packet on the wire. Mosquitto's clients and hubs stay far below; 1 MiB holds a picture or a recipe. */
+  readonly packetBytesMax: number;
+  /** The same before CONNECT has been accepted: room for ids, a will and a token, not for filling memory. */
+  readonly connectBytesMax: number;
+  /** A client that has not been accepted after this long is closed. */
+  readonly connectTimeoutMs: number;
+  /** Connections, accepted or not; more are closed at once. */
+  readonly clientsMax: number;
+  /** Sessions, connected or not; a new one beyond is refused with quota exceeded. */
+  readonly sessionsMax: number;
+  /** Longest time a session may outlive its connection. */
+  readonly sessionExpiryMaxS: number;
+  readonly subscriptionsPerSessionMax: number;
+  /** Rows kept for one persistent session; newer messages beyond are dropped for it, and counted. */
+  readonly sessionQueueRowsMax: number;
+  /** The same for a clean session, in memory. */
+  readonly cleanQueueMessagesMax: number;
+  readonly cleanQueueBytesMax: number;
+  /** Messages sent to a client and not acknowledged; a smaller Receive Maximum of the client wins. */
+  readonly windowMessagesMax: number;
+  /** Above this many unsent bytes in a socket nothing more is written to it, and QoS 0 is dropped. */
+  readonly socketBytesMax: number;
+  /** Advertised in CONNACK. Clients that ignore it are slowed by TCP, not thrown out: popular ones do. */
+  readonly receiveMaximum: number;
+  /** Received and not yet durable, per client: above, its socket is not read. */
+  readonly pendingMessagesMax: number;
+  readonly pendingBytesMax: number;
+  /** The same over all clients. */
+  readonly pendingBytesTotalMax: number;
+  /** QoS 2 messages of one client whose release is outstanding. */
+  readonly halfOpenMax: number;
+  readonly topicAliasMax: number;
+  readonly retainedMax: number;
+  readonly retainedBytesMax: number;
+  readonly sysIntervalMs: number;
+}
+
+export const DEFAULT_LIMITS: BrokerLimits = {
+  packetBytesMax: 1024 * 1024,
+  connectBytesMax: 16 * 1024,
+  connectTimeoutMs: 5_000,
+  clientsMax: 10_000,
+  sessionsMax: 10_000,
+  sessionExpiryMaxS: Number.POSITIVE_INFINITY,
+  subscriptionsPerSessionMax: 10_000,
+  sessionQueueRowsMax: 100_000,
+  cleanQueueMessagesMax: 20_000,
+  cleanQueueBytesMax: 8 * 1024 * 1024,
+  windowMessagesMax: 1_000,
+  socketBytesMax: 1024 * 1024,
+  receiveMaximum: 500,
+  pendingMessagesMax: 1_000,
+  pendingBytesMax: 8 * 1024 * 1024,
+  pendingBytesTotalMax: 64 * 1024 * 1024,
+  halfOpenMax: 10_000,
+  topicAliasMax: 100,
+  retainedMax: 100_000,
+  retainedBytesMax: 64 * 1024 * 1024,
+  sysIntervalMs: 10_000,
+};

@@ -1,0 +1,100 @@
+/** The doors: MQTT over TCP and over WebSocket [MQTT5 6]. */
+import { createServer as createHttpServer, type Server as HttpServer } from 'node:http';
+import { type AddressInfo, createServer, type Server } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { createWebSocketStream, WebSocketServer } from 'ws';
+import { HoldfastError, systemCodeOf } from '../lib/errors.js';
+
+export interface ListenerOptions {
+  /** `mqtt://host:port` or `ws://host:port[/path]`; port 0 takes a free one. */
+  readonly url: string;
+  /** Lets clients in that give no credentials. */
+  readonly anonymous?: boolean;
+}
+
+export interface Listener {
+  /** With the port that was bound. */
+  readonly url: string;
+  /** Takes no new connections; those that exist are their owner's. */
+  close(): Promise<void>;
+}
+
+export type OnConnection = (stream: Duplex, anonymousAllowed: boolean) => void;
+
+const PORTS: Readonly<Record<string, number>> = { 'mqtt:': 1883, 'ws:': 9001 };
+const SUBPROTOCOLS = ['mqtt', 'mqttv3.1'];
+
+/** Throws `listen.failed`. `packetBytesMax` bounds a WebSocket message, which may hold several packets or part of one. */
+export async function listen(
+  options: ListenerOptions,
+  packetBytesMax: number,
+  onConnection: OnConnection,
+): Promise<Listener> {
+  const url = new URL(options.url);
+  const port = url.port === '' ? PORTS[url.protocol] : Number(url.port);
+  if (port === undefined) {
+    throw new HoldfastError('listen.failed', `${options.url}: only mqtt: and ws: can be listened on`, {
+      values: { url: options.url },
+    });
+  }
+  const take = (stream: Duplex): void => onConnection(stream, options.anonymous === true);
+  const server = url.protocol === 'ws:' ? webSocketServer(url.pathname, packetBytesMax, take) : tcpServer(take);
+  await bind(server, url.hostname.replace(/^\[|\]$/g, ''), port, options.url);
+  url.port = String((server.address() as AddressInfo).port);
+  return {
+    // The port of a scheme that URL does not know is always written out.
+    url: url.protocol === 'ws:' ? `ws://${url.host}${url.pathname === '/' ? '' : url.pathname}` : `mqtt://${url.host}`,
+    close: () => new Promise((resolve) => server.close(() => resolve())),
+  };
+}
+
+function tcpServer(take: (stream: Duplex) => void): Server {
+  return createServer({ noDelay: true }, take);
+}
+
+function webSocketServer(path: string, packetBytesMax: number, take: (stream: Duplex) => void): HttpServer {
+  const server = createHttpServer((_request, response) => {
+    response.writeHead(426, { Upgrade: 'websocket', 'Content-Type': 'text/plain' }).end('MQTT over WebSocket only\n');
+  });
+  const sockets = new WebSocketServer({
+    server,
+    ...(path === '/' ? {} : { path }),
+    maxPayload: packetBytesMax,
+    perMessageDeflate: false,
+    clientTracking: false,
+    // The client names the protocol, and the server answers with it [MQTT-6.0.0-3, MQTT-6.0.0-4].
+    verifyClient: ({ req }: { req: { headers: Record<string, unknown> } }) =>
+      namedIn(String(req.headers['sec-websocket-protocol'] ?? '').split(/\s*,\s*/)) !== undefined,
+    handleProtocols: (offered) => namedIn([...offered]) ?? false,
+  });
+  sockets.on('connection', (socket) => take(createWebSocketStream(socket)));
+  // The HTTP server's own errors are answered in `bind`.
+  sockets.on('error', () => {});
+  return server;
+}
+
+function namedIn(offered: readonly string[]): string | undefined {
+  return SUBPROTOCOLS.find((name) => offered.includes(name));
+}
+
+async function bind(server: Server | HttpServer, host: string, port: number, url: string): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (cause) => {
+      const code = systemCodeOf(cause);
+      const hint =
+        code === 'EADDRINUSE'
+          ? 'another broker is already listening there: stop it, or give this listener another port'
+          : 'check the address and the right to listen on that port';
+      reject(
+        new HoldfastError('listen.failed', `Cannot listen on ${url}: ${cause.message}`, {
+          values: { url, code },
+          cause,
+          hint,
+        }),
+      );
+    });
+    server.listen(port, host, resolve);
+  });
+  // A connection that cannot be taken (no file descriptors) must not end the process.
+  server.on('error', () => {});
+}

@@ -1,0 +1,171 @@
+/**
+ * The broker's tables; this module runs in the store's thread. They hold what must survive a crash of the broker: sessions,
+ * their subscriptions and queues, retained messages, wills, and the packet ids of QoS 2 messages that were taken over.
+ *
+ * A session's number is never used again while rows of it may still come: what was held back for a session that has ended
+ * cannot turn up in the next session of the same client.
+ */
+import type { Database } from 'better-sqlite3';
+import type { OpenTables, Tables } from '../store/tables.js';
+
+const MIGRATIONS = [
+  `CREATE TABLE retained (
+     topic    TEXT PRIMARY KEY,
+     payload  BLOB NOT NULL,
+     props    BLOB,
+     qos      INTEGER NOT NULL,
+     deadline INTEGER NOT NULL
+   ) STRICT;
+   CREATE TABLE sessions (
+     session   INTEGER PRIMARY KEY,
+     client_id TEXT NOT NULL UNIQUE,
+     user      TEXT,
+     expiry_s  INTEGER,
+     ends_at   INTEGER
+   ) STRICT;
+   CREATE TABLE subscriptions (
+     session             INTEGER NOT NULL,
+     filter              TEXT NOT NULL,
+     qos                 INTEGER NOT NULL,
+     no_local            INTEGER NOT NULL,
+     retain_as_published INTEGER NOT NULL,
+     retain_handling     INTEGER NOT NULL,
+     id                  INTEGER NOT NULL,
+     PRIMARY KEY (session, filter)
+   ) STRICT, WITHOUT ROWID;
+   CREATE TABLE outgoing (
+     seq       INTEGER PRIMARY KEY AUTOINCREMENT,
+     session   INTEGER NOT NULL,
+     packet_id INTEGER,
+     released  INTEGER NOT NULL DEFAULT 0,
+     topic     TEXT NOT NULL,
+     payload   BLOB NOT NULL,
+     props     BLOB,
+     qos       INTEGER NOT NULL,
+     retain    INTEGER NOT NULL,
+     deadline  INTEGER NOT NULL,
+     ids       TEXT
+   ) STRICT;
+   CREATE INDEX outgoing_session ON outgoing (session, seq);
+   CREATE INDEX outgoing_ids ON outgoing (session, packet_id) WHERE packet_id IS NOT NULL;
+   CREATE TABLE incoming (
+     session   INTEGER NOT NULL,
+     packet_id INTEGER NOT NULL,
+     PRIMARY KEY (session, packet_id)
+   ) STRICT, WITHOUT ROWID;
+   CREATE TABLE wills (
+     client_id TEXT PRIMARY KEY,
+     topic     TEXT NOT NULL,
+     payload   BLOB NOT NULL,
+     props     BLOB,
+     qos       INTEGER NOT NULL,
+     retain    INTEGER NOT NULL,
+     expiry_s  INTEGER NOT NULL,
+     delay_s   INTEGER NOT NULL,
+     due_at    INTEGER
+   ) STRICT, WITHOUT ROWID;`,
+];
+
+export type RetainedRow = [topic: string, payload: Uint8Array, props: Uint8Array | null, qos: number, deadline: number];
+/** `expiryS` null: never; `endsAt` null: connected when the process ended. */
+export type SessionRow = [
+  session: number,
+  clientId: string,
+  user: string | null,
+  expiryS: number | null,
+  endsAt: number | null,
+  outgoing: number,
+  incoming: number,
+];
+export type SubscriptionRow = [
+  session: number,
+  filter: string,
+  qos: number,
+  noLocal: number,
+  retainAsPublished: number,
+  retainHandling: number,
+  id: number,
+];
+export type WillRow = [
+  clientId: string,
+  topic: string,
+  payload: Uint8Array,
+  props: Uint8Array | null,
+  qos: number,
+  retain: number,
+  expiryS: number,
+  delayS: number,
+  dueAt: number | null,
+];
+export type OutgoingRow = [
+  seq: number,
+  packetId: number | null,
+  released: number,
+  topic: string,
+  payload: Uint8Array,
+  props: Uint8Array | null,
+  qos: number,
+  retain: number,
+  deadline: number,
+  ids: string | null,
+];
+
+function open(db: Database): OpenTables {
+  // Messages that were held back while their session ended.
+  db.exec('DELETE FROM outgoing WHERE session NOT IN (SELECT session FROM sessions)');
+  db.exec('DELETE FROM incoming WHERE session NOT IN (SELECT session FROM sessions)');
+  const run = (sql: string) => {
+    const statement = db.prepare(sql);
+    return (...args: unknown[]): number => statement.run(...args).changes;
+  };
+  const all = (sql: string) => {
+    const statement = db.prepare(sql).raw();
+    return (...args: unknown[]): unknown[] => statement.all(...args);
+  };
+  const outgoingIds = db.prepare('SELECT packet_id FROM outgoing WHERE session = ? AND packet_id IS NOT NULL').pluck();
+  const insertOutgoing = db.prepare('INSERT INTO outgoing VALUES (NULL, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?)');
+  const wipe = ['sessions', 'subscriptions', 'outgoing', 'incoming'].map((table) =>
+    run(`DELETE FROM ${table} WHERE session = ?`),
+  );
+  return {
+    operations: {
+      retainedPut: run('INSERT OR REPLACE INTO retained VALUES (?, ?, ?, ?, ?)'),
+      retainedDelete: run('DELETE FROM retained WHERE topic = ?'),
+      sessionPut: run('INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?)'),
+      /** With everything that belongs to it, its will excepted. */
+      sessionDelete(session: number): undefined {
+        for (const remove of wipe) remove(session);
+      },
+      subscriptionPut: run('INSERT OR REPLACE INTO subscriptions VALUES (?, ?, ?, ?, ?, ?, ?)'),
+      subscriptionDelete: run('DELETE FROM subscriptions WHERE session = ? AND filter = ?'),
+      /** Returns the row's seq. */
+      outgoingPut: (...args: unknown[]): number => Number(insertOutgoing.run(...args).lastInsertRowid),
+      outgoingPacketId: run('UPDATE outgoing SET packet_id = ? WHERE seq = ?'),
+      /** PUBREC came: only the packet id is still of use. */
+      outgoingRelease: run("UPDATE outgoing SET released = 1, payload = x'', props = NULL WHERE seq = ?"),
+      outgoingDelete: run('DELETE FROM outgoing WHERE seq = ?'),
+      /** Returns 0 when the packet id is known: the guard against taking a message twice. */
+      incomingPut: run('INSERT OR IGNORE INTO incoming VALUES (?, ?)'),
+      incomingDelete: run('DELETE FROM incoming WHERE session = ? AND packet_id = ?'),
+      willPut: run('INSERT OR REPLACE INTO wills VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)'),
+      willDelete: run('DELETE FROM wills WHERE client_id = ?'),
+    },
+    queries: {
+      retained: all('SELECT * FROM retained'),
+      sessions: all(
+        `SELECT *, (SELECT count(*) FROM outgoing o WHERE o.session = s.session),
+           (SELECT count(*) FROM incoming i WHERE i.session = s.session) FROM sessions s`,
+      ),
+      subscriptions: all('SELECT * FROM subscriptions'),
+      wills: all('SELECT * FROM wills'),
+      /** Packet ids in use by a session's rows. */
+      outgoingIds: (session: number): unknown[] => outgoingIds.all(session),
+      outgoing: all(
+        `SELECT seq, packet_id, released, topic, payload, props, qos, retain, deadline, ids
+         FROM outgoing WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?`,
+      ),
+    },
+  };
+}
+
+export const tables: Tables = { name: 'broker', migrations: MIGRATIONS, open };
