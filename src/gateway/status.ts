@@ -68,7 +68,7 @@ export async function gatewayStatus(sources: StatusSources): Promise<GatewayStat
     causes,
     spool,
     upstream,
-    broker: broker.status(),
+    broker: { addresses: broker.addresses, ...broker.status() },
     readers: devices,
   };
 }

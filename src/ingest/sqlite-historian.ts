@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
+import { dirname, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { type Clock, systemClock } from '../lib/clock.js';
 import { HoldfastError } from '../lib/errors.js';
+import { makeFolder } from '../lib/folder.js';
 import type { Batch } from '../wire/batch.js';
 import type { DeadBatch, Historian, LedgerEntry, Outcome, Totals } from './historian.js';
 import { GroupCommit, ioError } from './sqlite-commit.js';
@@ -67,6 +69,7 @@ export class SqliteHistorian implements Historian {
     const { path, bytesMax } = options;
     let db: Database.Database | undefined;
     try {
+      makeFolder(dirname(resolve(path)));
       healAfterIoError(path);
       db = new Database(path, { timeout: BUSY_TIMEOUT_MS });
       db.pragma('journal_mode = WAL');

@@ -8,10 +8,10 @@
  * second process is refused instead of becoming a second writer, and no shared-memory file is needed, so the file opens on
  * a full disk too.
  */
-import { closeSync, fsyncSync, mkdirSync, openSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import SQLite, { type Database } from 'better-sqlite3';
 import { HoldfastError, systemCodeOf } from '../lib/errors.js';
+import { makeFolder } from '../lib/folder.js';
 import type { Tables } from './tables.js';
 
 /** First version without the WAL-reset corruption (3.7.0 to 3.51.2). */
@@ -26,17 +26,6 @@ export interface DatabaseOptions {
   readonly path: string;
   /** How long to wait for another process to let go of the file. */
   readonly busyTimeoutMs?: number;
-}
-
-/** Creates the folder if needed, durably: a new folder's name is only on disk once its parent is synced. */
-function makeFolder(folder: string): void {
-  const made = mkdirSync(folder, { recursive: true });
-  if (made === undefined) return;
-  for (let dir = folder; dir.length >= made.length; dir = dirname(dir)) {
-    const fd = openSync(dirname(dir), 'r');
-    fsyncSync(fd);
-    closeSync(fd);
-  }
 }
 
 export function openDatabase(options: DatabaseOptions): Database {

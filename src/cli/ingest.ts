@@ -1,0 +1,52 @@
+import type { IngestConfig } from '../config/ingest-schema.js';
+import { loadIngestConfig } from '../config/loader.js';
+import { readSecret } from '../config/secret.js';
+import { Ingest, type IngestOptions } from '../ingest/ingest.js';
+import { IngestPages } from '../ingest/pages.js';
+import { EXIT } from '../lib/errors.js';
+import { createLog } from '../lib/log.js';
+import type { CliCommand } from './command.js';
+import { aborted } from './until.js';
+
+export const ingest: CliCommand = (program, act) => {
+  program
+    .command('ingest')
+    .description('run the cloud side: batches from the broker into the historian, until SIGTERM')
+    .requiredOption('--config <file>', 'config file')
+    .option('--json', 'print one line {ready, web} once it is open, and the final status')
+    .action(
+      act(async (io, options: { config: string; json?: boolean }) => {
+        const config = loadIngestConfig(options.config);
+        const log = createLog(config.log.level, { ingest: config.ingest.id });
+        const running = await Ingest.open(optionsOf(config), log);
+        const pages = config.web && (await IngestPages.open(config.web.listen, running, log));
+        const web = pages?.url ?? null;
+        if (options.json) io.out(JSON.stringify({ ready: true, web }));
+        else io.out(`ingest ${config.ingest.id} is open${web ? `: ${web}` : ''}`);
+        const failure = await Promise.race([aborted(io.stop), running.failed]);
+        await pages?.close();
+        const final = running.status();
+        await running.close();
+        if (options.json) io.out(JSON.stringify({ final }));
+        return failure ? failure.exit : EXIT.ok;
+      }),
+    );
+};
+
+function optionsOf({ source, historian }: IngestConfig): IngestOptions {
+  return {
+    historian: { path: historian.path, futureMaxMs: historian.futureMax },
+    broker: {
+      url: source.url,
+      protocolVersion: source.protocolVersion,
+      clientId: source.clientId,
+      ...(source.username === undefined ? {} : { username: source.username }),
+      ...(source.password === undefined ? {} : { password: readSecret(source.password) }),
+      topics: [source.topic],
+      sessionExpiryS: Math.round(source.sessionExpiry / 1000),
+      connectTimeoutMs: source.connectTimeout,
+      keepaliveS: Math.max(1, Math.round(source.keepalive / 1000)),
+      backoff: { minMs: source.backoff.min, maxMs: source.backoff.max },
+    },
+  };
+}
