@@ -30,7 +30,7 @@ export class SqliteWriter {
   private readonly sources = new Map<string, number>();
   private readonly series = new Map<string, { id: number; type: ReadingType }>();
   private readonly upsertSource: Database.Statement<[string, string, number], { id: number }>;
-  private readonly touchSource: Database.Statement<[number, number | null, number]>;
+  private readonly touchSource: Database.Statement<[{ now: number; newest: number | null; id: number }]>;
   private readonly upsertSeries: Database.Statement<[string, string, string, string], { id: number }>;
   private readonly insertReading: Database.Statement<unknown[]>;
   private readonly selectReading: Database.Statement<[number, number], Existing>;
@@ -49,7 +49,9 @@ export class SqliteWriter {
        ON CONFLICT DO UPDATE SET last_batch_at = excluded.last_batch_at RETURNING id`,
     );
     this.touchSource = db.prepare(
-      `UPDATE sources SET last_batch_at = ?, newest_ts = max(ifnull(newest_ts, ?2), ifnull(?2, newest_ts)) WHERE id = ?3`,
+      `UPDATE sources SET last_batch_at = @now,
+         newest_ts = CASE WHEN @newest IS NULL THEN newest_ts ELSE max(ifnull(newest_ts, @newest), @newest) END
+       WHERE id = @id`,
     );
     this.upsertSeries = db.prepare(
       `INSERT INTO series (asset_id, metric_name, type, topic) VALUES (?, ?, ?, ?)
@@ -94,14 +96,13 @@ export class SqliteWriter {
     const counts = { stored: 0, duplicates: 0, conflicts: 0, gaps: 0, quarantined: 0, opaque: 0 };
     let newest: number | null = null;
     for (const row of batch.rows) {
-      const kind = this.row(sourceId, row, now);
-      counts[kind]++;
-      if (row.type !== 'p' && row.type !== 'g' && kind !== 'quarantined' && row.ts > (newest ?? -Infinity))
-        newest = row.ts;
+      counts[this.row(sourceId, row, now)]++;
+      const isReading = row.type !== 'p' && row.type !== 'g';
+      if (isReading && row.ts > (newest ?? -Infinity) && !this.isFuture(row.ts, now)) newest = row.ts;
     }
     for (const run of runsOf(batch.rows)) this.ledger.add(sourceId, run);
     for (const range of batch.lost) this.ledger.addLost(sourceId, range);
-    this.touchSource.run(now, newest, sourceId);
+    this.touchSource.run({ now, newest, id: sourceId });
     const total = Object.values(counts).reduce((sum, count) => sum + count, 0);
     assert(total === batch.rows.length, 'every row of a batch is counted once', { ...counts, rows: batch.rows.length });
     return counts;
@@ -117,8 +118,12 @@ export class SqliteWriter {
     if (row.type === 'p') return this.opaque(sourceId, row, now);
     if (row.type === 'g') return this.gap(sourceId, row, now);
     const value = storedValue(row.type, row.value);
-    if (row.ts > now + this.futureMaxMs) return this.quarantine(sourceId, row, 'future', value, now);
+    if (this.isFuture(row.ts, now)) return this.quarantine(sourceId, row, 'future', value, now);
     return this.reading(sourceId, row, value, now);
+  }
+
+  private isFuture(ts: number, now: Millis): boolean {
+    return ts > now + this.futureMaxMs;
   }
 
   private reading(sourceId: number, row: ReadingRow, value: StoredValue, now: Millis): keyof Outcome {

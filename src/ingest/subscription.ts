@@ -129,9 +129,9 @@ export class Subscription {
     // Always, also into a session that is there: it costs nothing, and the configured topics may have changed.
     const topics = [...this.options.topics];
     return new Promise((resolve, reject) => {
-      this.client.subscribe(topics, { qos: 1 }, (error, granted) => {
-        const refused = granted?.filter(({ qos }) => qos !== 1).map(({ topic }) => topic) ?? topics;
-        if (!error && refused.length === 0) return resolve();
+      this.client.subscribe(topics, { qos: 1 }, (error, granted = []) => {
+        const refused = topics.filter((topic) => error || granted.find((one) => one.topic === topic)?.qos !== 1);
+        if (refused.length === 0) return resolve();
         this.cut('subscription refused');
         reject(
           new HoldfastError('upstream.refused', `The broker did not grant QoS 1 on ${refused.join(', ')}`, {
@@ -187,7 +187,7 @@ export class Subscription {
    * of any call of ours; turned into what it passes over, they end the connection instead of the process.
    */
   private defuse(packet: Packet): void {
-    if (packet.cmd === 'publish' && (packet.qos === 2 || (packet.qos === 1 && !packet.messageId))) {
+    if (packet.cmd === 'publish' && (packet.qos === 2 || (packet.qos === 1 && !((packet.messageId ?? 0) > 0)))) {
       this.cut('the broker broke the protocol: a PUBLISH that cannot be acknowledged');
       packet.qos = 0;
     } else if (packet.cmd === 'pubrel' || packet.cmd === 'pubrec') {
