@@ -137,9 +137,9 @@ export class SimulatedPlc {
   }
 }
 
-/** Scaled by the one float multiplication raw × scale, so that a reader's value can be compared bit for bit. */
+/** Tenths are divided by ten, as a person would write them down: 299 is 29.9 and not 29.900000000000002. */
 function truthOf(tag: LineTag, image: UnitImage): TruthRecord['value'] {
   const raw = image.values[tag.name];
   if (typeof raw === 'bigint') return raw.toString();
-  return typeof raw === 'number' && tag.scale !== undefined ? raw * tag.scale : raw;
+  return typeof raw === 'number' && tag.scale !== undefined ? raw / Math.round(1 / tag.scale) : raw;
 }

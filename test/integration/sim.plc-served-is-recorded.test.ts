@@ -17,7 +17,7 @@ function decode(tag: LineTag, bytes: Buffer): TruthRecord['value'] {
     case 'u16':
       return at.readUInt16BE();
     case 'i16':
-      return at.readInt16BE() * (tag.scale ?? 1);
+      return tag.scale === undefined ? at.readInt16BE() : at.readInt16BE() / 10;
     case 'u32':
       return at.readUInt32BE();
     case 'f32':
