@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import type { HoldfastError } from '../../src/lib/errors.js';
@@ -211,6 +213,37 @@ test('a device that refuses, and an attempt that is called off, are link errors 
     failsWith('device.link'),
   );
   assert.equal(device.sockets.size, 0);
+});
+
+test('a connection that is not made in time leaves no socket that connects later', async (t) => {
+  // It blocks instead of accepting: after two connections the kernel lets further ones wait.
+  const child = spawn(process.execPath, [
+    '-e',
+    `const server = require('node:net').createServer().listen({ host: '127.0.0.1', port: 0, backlog: 1 }, () => {
+       require('node:fs').writeSync(1, String(server.address().port));
+       require('node:fs').readSync(0, Buffer.alloc(1));
+     });`,
+  ]);
+  const fillers: Socket[] = [];
+  t.after(() => {
+    for (const socket of fillers) socket.destroy();
+    child.kill('SIGKILL');
+  });
+  const port = Number(String((await once(child.stdout, 'data'))[0]));
+  for (let i = 0; i < 2; i++) {
+    const socket = connect({ host: '127.0.0.1', port });
+    fillers.push(socket);
+    await once(socket, 'connect');
+  }
+  const connecting = () => process.getActiveResourcesInfo().some((name) => name.endsWith('ConnectWrap'));
+  const attempt = ModbusClient.connect(
+    { host: '127.0.0.1', port, connectTimeoutMs: 500, signal: new AbortController().signal },
+    { onDown: () => {}, onLate: () => {} },
+  );
+  const refused = assert.rejects(attempt, failsWith('device.link'));
+  await until('the attempt', connecting);
+  await refused;
+  await until('no socket that still connects', () => !connecting());
 });
 
 test('answers to 70 000 questions stay right while the transaction ids wrap', async (t) => {

@@ -8,6 +8,8 @@ import {
   readingTypeOf,
   type TagType,
 } from '../../src/readers/modbus/decode.js';
+import { planBlocks } from '../../src/readers/modbus/plan.js';
+import { compileTag, samplesOf } from '../../src/readers/modbus/tag.js';
 
 const decode = (type: TagType, hex: string, more: Partial<Parameters<typeof decoderOf>[0]> = {}): Decoded => {
   const bytes = Buffer.from(hex.replaceAll(' ', ''), 'hex');
@@ -121,4 +123,15 @@ test('the type on the wire follows from the type in the device and the scaling',
   );
   assert.equal(typeOf('i16', 0.1), 'f');
   assert.equal(typeOf('i16', 1, 1), 'f');
+});
+
+test('a sensor that sends NaN is a reading without a value, and its neighbours are good', () => {
+  const device = { order: 'ABCD', addressing: 'pdu0' } as const;
+  const tags = ['hr:0', 'hr:2'].map((at) => compileTag({ name: at, at, type: 'f32' }, device));
+  const block = planBlocks(tags)[0];
+  assert.ok(block);
+  assert.deepEqual(samplesOf(block, Buffer.from('7fc0000040500000', 'hex')), [
+    { tag: 'hr:0', type: 'f', value: null, quality: 16 },
+    { tag: 'hr:2', type: 'f', value: 3.25, quality: 192 },
+  ]);
 });

@@ -99,7 +99,7 @@ export class Link {
   }
 
   private async exchange(request: ReadRequest): Promise<Exchange> {
-    await sleep(this.quietUntilMono - this.clock.mono(), this.stopping);
+    await this.silence();
     const { client } = this;
     if (!client || this.stopping.aborted) throw this.noConnection();
     const sentMono = this.clock.mono();
@@ -115,6 +115,16 @@ export class Link {
     } finally {
       this.quietUntilMono = this.clock.mono() + this.options.minGapMs;
     }
+  }
+
+  /** Timers fire a little early at times; a device that needs its rest needs all of it. */
+  private async silence(): Promise<void> {
+    for (let leftMs = this.quietLeftMs(); leftMs > 0 && !this.stopping.aborted; leftMs = this.quietLeftMs())
+      await sleep(Math.ceil(leftMs), this.stopping);
+  }
+
+  private quietLeftMs(): number {
+    return this.quietUntilMono - this.clock.mono();
   }
 
   private answered(): void {

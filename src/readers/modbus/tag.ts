@@ -30,8 +30,12 @@ const EVERY_MS_MIN = 10;
 /** Throws `config.invalid` for what a schema cannot see: addresses, types that do not fit them, names that are taken. */
 export function compileTags(options: ModbusOptions): Tag[][][] {
   const problems: string[] = [];
-  const names = new Set<string>();
+  const assets = new Set<string>();
   const compiled = options.devices.map((device, d) => {
+    const names = new Set<string>();
+    // Its status and its gaps go by the name of the asset alone.
+    if (assets.has(device.asset)) problems.push(`devices[${d}].asset: '${device.asset}' is there twice`);
+    assets.add(device.asset);
     if (!Number.isInteger(device.unit) || device.unit < 0 || device.unit > 255)
       problems.push(`devices[${d}].unit: ${device.unit} is no unit id from 0 to 255`);
     return device.groups.map((group, g) => {
@@ -39,9 +43,8 @@ export function compileTags(options: ModbusOptions): Tag[][][] {
         problems.push(`devices[${d}].groups[${g}].everyMs: ${group.everyMs} is below ${EVERY_MS_MIN} ms`);
       return group.tags.flatMap((tag, t) => {
         try {
-          const key = `${device.asset}/${tag.name}`;
-          if (names.has(key)) throw new Error(`'${tag.name}' is twice in '${device.asset}'`);
-          names.add(key);
+          if (names.has(tag.name)) throw new Error('the name is there twice');
+          names.add(tag.name);
           return [compileTag(tag, device)];
         } catch (error) {
           problems.push(`devices[${d}].groups[${g}].tags[${t}] (${tag.name}): ${messageOf(error)}`);
