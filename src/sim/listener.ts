@@ -79,11 +79,11 @@ export class Listener {
 }
 
 /**
- * Ends a connection with a TCP reset. While a FIN waits behind unsent bytes libuv refuses to reset, and Node would then never
- * close the socket: there a plain close has to do.
+ * Ends a connection with a TCP reset. Where there is none to reset yet, Node would wait for it; and while a FIN waits behind
+ * unsent bytes libuv refuses, and Node would never close the socket: in both cases a plain close has to do.
  */
 export function resetSocket(socket: Socket): void {
-  if (socket.writableEnded && !socket.writableFinished) socket.destroy();
+  if (socket.connecting || (socket.writableEnded && !socket.writableFinished)) socket.destroy();
   else socket.resetAndDestroy();
 }
 

@@ -209,3 +209,71 @@ test('a client without an id is given one that is its own', async (t) => {
   four.socket.write(Buffer.from([0x10, 12, 0, 4, ...Buffer.from('MQTT'), 4, 0, 0, 60, 0, 0]));
   assert.equal((await four.next('connack')).returnCode, 2);
 });
+
+test('retained messages are bounded: one too many is refused, a smaller one in place of another is not', async (t) => {
+  const broker = await open(t, { state: new CloudState({ retainedMax: 2, retainedBytesMax: 10 }) });
+  const client = await RawMqttClient.established(t, broker.port);
+  const retain = async (topic: string, payload: string) => {
+    const n = client.all('puback').length;
+    client.send({ cmd: 'publish', topic, payload, qos: 1, dup: false, retain: true, messageId: n + 1 });
+    return (await client.next('puback', n + 1)).reasonCode;
+  };
+  const [taken, refused] = [0x10, 0x97];
+  assert.equal(await retain('a', '12345678'), taken);
+  assert.equal(await retain('b', '123'), refused);
+  assert.equal(await retain('a', '1'), taken);
+  assert.equal(await retain('b', '123'), taken);
+  assert.equal(await retain('c', '1'), refused);
+  assert.equal(await retain('a', ''), taken);
+  assert.equal(await retain('c', '1'), taken);
+  await client.subscribe('#', 0);
+  await client.next('publish', 2);
+  assert.deepEqual(
+    client.all('publish').map(({ topic, payload, retain }) => `${topic} ${payload} ${retain}`),
+    ['b 123 true', 'c 1 true'],
+  );
+});
+
+test('a packet larger than a client takes is not sent to it, and its next message is', async (t) => {
+  const broker = await open(t);
+  const small = await RawMqttClient.established(t, broker.port, {
+    ...PERSISTENT,
+    properties: { ...PERSISTENT.properties, maximumPacketSize: 100, receiveMaximum: 1 },
+  });
+  await small.subscribe('t', 1);
+  const publisher = await RawMqttClient.established(t, broker.port, { clientId: 'publisher' });
+  publisher.publish(1, 't', 1, 'x'.repeat(200));
+  publisher.publish(2);
+  assert.equal((await small.next('publish')).payload.toString(), 'm2');
+  assert.equal(broker.stats().dropped, 1);
+});
+
+test('a message that expires while its subscriber is away is not delivered', async (t) => {
+  const broker = await open(t);
+  const away = await RawMqttClient.established(t, broker.port, PERSISTENT);
+  await away.subscribe('t', 1);
+  away.socket.destroy();
+  await until('gone', () => broker.stats().connections === 0);
+  const publisher = await RawMqttClient.established(t, broker.port, { clientId: 'publisher' });
+  for (const [messageId, messageExpiryInterval] of [
+    [1, 1],
+    [2, 1000],
+  ] as const)
+    publisher.send({
+      cmd: 'publish',
+      topic: 't',
+      payload: `m${messageId}`,
+      qos: 1,
+      dup: false,
+      retain: false,
+      messageId,
+      properties: { messageExpiryInterval },
+    });
+  const publishedMono = performance.now();
+  await publisher.next('puback', 2);
+  await until('a second later', () => performance.now() > publishedMono + 1100);
+  const back = await RawMqttClient.established(t, broker.port, PERSISTENT);
+  const received = await back.next('publish');
+  assert.equal(received.payload.toString(), 'm2');
+  assert.ok(received.properties!.messageExpiryInterval! <= 999, 'what is left is said');
+});

@@ -18,7 +18,7 @@ export const cloudFaults = z.strictObject({
   ackOrder: z.enum(['fifo', 'reverse', 'random']),
   ackWindow: z.int().min(1).max(65_535),
   /**
-   * The next `count` publishes are answered with this reason code. From 0x80 on they are not delivered. MQTT 3.1.1 has no
+   * The next `count` publishes above QoS 0 are answered with this reason code. From 0x80 on they are not delivered. MQTT 3.1.1 has no
    * such code: there a refusal closes the connection, and other codes look like success.
    */
   ackCode: z.strictObject({ code: z.int().min(0).max(255), count: times }).nullable(),

@@ -81,7 +81,7 @@ export class Inbound {
   }
 
   private accept(packet: IPublishPacket, message: CloudMessage): number {
-    const forced = forcedAckCode(this.hub.faults) ?? REASON.success;
+    const forced = (packet.qos > 0 ? forcedAckCode(this.hub.faults) : undefined) ?? REASON.success;
     const code = forced >= REFUSED ? forced : this.hub.state.route(packet, message, this.session);
     if (code >= REFUSED) {
       this.hub.counters.publishesRefused++;

@@ -37,7 +37,7 @@ export interface Sender {
 }
 
 export interface SessionLimits {
-  /** Messages and their bytes that wait for one session. */
+  /** Messages and their bytes that one session is owed, those in flight included. */
   readonly queueMax: number;
   readonly queueBytesMax: number;
 }
@@ -68,7 +68,7 @@ export class Session {
   private readonly limits: SessionLimits;
   private readonly counters: SessionCounters;
   private readonly queue = new Fifo<Delivery>();
-  private queuedBytes = 0;
+  private heldBytes = 0;
   private readonly inFlight = new Map<number, InFlight>();
   private again = new Fifo<InFlight>();
   /** Ids sent on this connection and not acknowledged: what the client's Receive Maximum counts. */
@@ -81,6 +81,7 @@ export class Session {
     this.counters = counters;
   }
 
+  /** Messages that are owed, those in flight included. */
   get queued(): number {
     return this.queue.length + this.inFlight.size;
   }
@@ -101,7 +102,7 @@ export class Session {
 
   hasRoom(message: CloudMessage): boolean {
     const { queueMax, queueBytesMax } = this.limits;
-    return this.queue.length < queueMax && this.queuedBytes + bytesOf(message) <= queueBytesMax;
+    return this.queued < queueMax && this.heldBytes + bytesOf(message) <= queueBytesMax;
   }
 
   /** QoS 0 is dropped for a session that is away, or full; for the others ask `hasRoom` first. */
@@ -111,14 +112,13 @@ export class Session {
       return;
     }
     this.queue.push(delivery);
-    this.queuedBytes += bytesOf(delivery.message);
+    this.heldBytes += bytesOf(delivery.message);
     this.pump();
   }
 
   /** PUBACK, PUBCOMP, or a PUBREC that refuses. */
   acknowledged(messageId: number): void {
-    this.inFlight.delete(messageId);
-    this.unacked.delete(messageId);
+    this.settle(messageId);
     this.pump();
   }
 
@@ -140,17 +140,16 @@ export class Session {
         if (this.inFlight.has(resend.messageId)) this.transmit(this.sender, resend, true);
       } else {
         this.queue.shift();
-        this.queuedBytes -= bytesOf(next.message);
         this.start(this.sender, next);
       }
     }
   }
 
   private start(sender: Sender, delivery: Delivery): void {
-    if (delivery.message.expiresMono <= performance.now()) {
-      this.counters.dropped++;
-      return;
-    }
+    const expired = delivery.message.expiresMono <= performance.now();
+    if (expired) this.counters.dropped++;
+    if (expired || delivery.qos === 0) this.heldBytes -= bytesOf(delivery.message);
+    if (expired) return;
     const messageId = delivery.qos > 0 ? this.freeId() : 0;
     const started: InFlight = { ...delivery, messageId, released: false };
     if (delivery.qos > 0) this.inFlight.set(messageId, started);
@@ -169,6 +168,12 @@ export class Session {
       return;
     }
     this.counters.dropped++;
+    this.settle(messageId);
+  }
+
+  private settle(messageId: number): void {
+    const delivery = this.inFlight.get(messageId);
+    if (delivery) this.heldBytes -= bytesOf(delivery.message);
     this.inFlight.delete(messageId);
     this.unacked.delete(messageId);
   }

@@ -8,6 +8,7 @@ export interface CloudLimits extends SessionLimits {
   readonly sessionsMax: number;
   readonly subscriptionsPerSessionMax: number;
   readonly retainedMax: number;
+  readonly retainedBytesMax: number;
 }
 
 export const CLOUD_LIMITS: CloudLimits = {
@@ -17,6 +18,7 @@ export const CLOUD_LIMITS: CloudLimits = {
   sessionsMax: 1000,
   subscriptionsPerSessionMax: 1000,
   retainedMax: 10_000,
+  retainedBytesMax: 64 * 1024 * 1024,
 };
 
 interface SubscriptionOptions {
@@ -40,6 +42,7 @@ export class CloudState {
   private readonly limits: CloudLimits;
   private readonly subscriptions = new Subscriptions<Session, SubscriptionOptions>();
   private readonly retained = new Map<string, Retained>();
+  private retainedBytes = 0;
 
   constructor(limits: Partial<CloudLimits> = {}) {
     this.limits = { ...CLOUD_LIMITS, ...limits };
@@ -121,11 +124,15 @@ export class CloudState {
     return targets;
   }
 
+  /** False when there is no room. An empty payload takes the old one away [MQTT-3.3.1-6]. */
   private retain(message: CloudMessage, qos: Qos): boolean {
+    const old = this.retained.get(message.topic)?.message.payload.length;
+    const bytes = this.retainedBytes - (old ?? 0) + message.payload.length;
+    const full = old === undefined && this.retained.size >= this.limits.retainedMax;
+    if (message.payload.length > 0 && (full || bytes > this.limits.retainedBytesMax)) return false;
+    this.retainedBytes = bytes;
     if (message.payload.length === 0) this.retained.delete(message.topic);
-    else if (this.retained.has(message.topic) || this.retained.size < this.limits.retainedMax)
-      this.retained.set(message.topic, { message, qos });
-    else return false;
+    else this.retained.set(message.topic, { message, qos });
     return true;
   }
 }
