@@ -59,13 +59,15 @@ export class GroupCommit {
     });
   }
 
-  /** Commits what waits, then closes the connection. */
-  close(): void {
+  /** Commits what waits, calls `beforeClose` for a last look, and closes the connection. */
+  close(beforeClose: () => void): void {
     if (this.closed) return;
     this.closed = true;
     while (this.waiting.length > 0) this.commit();
     // Closing would checkpoint, which after an I/O error can destroy the file; the process ends anyway.
-    if (!this.brokenBy) this.db.close();
+    if (this.brokenBy) return;
+    beforeClose();
+    this.db.close();
   }
 
   private commit(): void {

@@ -38,6 +38,8 @@ export class SqliteHistorian implements Historian {
   private readonly addTotals: Database.Statement<[Totals]>;
   private readonly insertDead: Database.Statement<unknown[]>;
   private counts: Totals;
+  /** What `ledger` answers once the file is closed. */
+  private lastLedger: readonly LedgerEntry[] | undefined;
 
   private constructor(
     db: Database.Database,
@@ -114,11 +116,13 @@ export class SqliteHistorian implements Historian {
   }
 
   ledger(): readonly LedgerEntry[] {
-    return this.writer.ledger.entries();
+    return this.lastLedger ?? this.writer.ledger.entries();
   }
 
   async close(): Promise<void> {
-    this.group.close();
+    this.group.close(() => {
+      this.lastLedger = this.writer.ledger.entries();
+    });
   }
 }
 

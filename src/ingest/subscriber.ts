@@ -3,7 +3,8 @@ import { type Clock, sleep, systemClock } from '../lib/clock.js';
 import { HoldfastError, messageOf } from '../lib/errors.js';
 import { type Log, RateLimit } from '../lib/log.js';
 import { topicFilterProblem } from '../wire/topics.js';
-import { type Deliver, Subscription, type SubscriptionOptions } from './subscription.js';
+import { type Deliver, Subscription } from './subscription.js';
+import type { SubscriptionOptions } from './subscription-options.js';
 
 export interface SubscriberOptions extends SubscriptionOptions {
   readonly backoff?: BackoffOptions;

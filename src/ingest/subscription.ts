@@ -1,35 +1,16 @@
-import mqtt, { type IClientOptions, type IPublishPacket, type MqttClient, type Packet } from 'mqtt';
+import mqtt, { type IPublishPacket, type MqttClient, type Packet } from 'mqtt';
 import { generate } from 'mqtt-packet';
 import { HoldfastError, messageOf } from '../lib/errors.js';
+import {
+  CONNECT_TIMEOUT_MS,
+  clientOptions,
+  RECEIVE_MAXIMUM,
+  type SubscriptionOptions,
+} from './subscription-options.js';
 
 /** The consumer's side of one message: resolves when it is durable, rejects when it is not and must come again. */
 export type Deliver = (topic: string, payload: Uint8Array) => Promise<void>;
 
-export interface SubscriptionOptions {
-  /** `mqtt://`, `mqtts://`, `ws://` or `wss://`. */
-  readonly url: string;
-  /** Names the session that the broker keeps while this program is away, so it must stay the same. */
-  readonly clientId: string;
-  readonly topics: readonly string[];
-  readonly protocolVersion?: 4 | 5;
-  readonly username?: string;
-  readonly password?: string;
-  /** Handed to `tls.connect`. */
-  readonly tls?: Pick<IClientOptions, 'ca' | 'cert' | 'key' | 'rejectUnauthorized' | 'ALPNProtocols'>;
-  readonly keepaliveS?: number;
-  /** How long the broker keeps the session; MQTT 5 only, 3.1.1 leaves it to the broker. */
-  readonly sessionExpiryS?: number;
-  /** Unacknowledged messages at a time. */
-  readonly receiveMaximum?: number;
-  readonly connectTimeoutMs?: number;
-}
-
-const KEEPALIVE_S = 30;
-/** A week: an ingest that is repaired after a long weekend still finds every batch, if the broker has the room. */
-const SESSION_EXPIRY_S = 7 * 24 * 3600;
-const RECEIVE_MAXIMUM = 64;
-/** From the first packet of the dial to the SUBACK; MQTT.js alone would wait for ever for an incomplete CONNACK. */
-const CONNECT_TIMEOUT_MS = 20_000;
 /** Above this the socket is not read until something has been committed: the bound that MQTT 3.1.1 cannot announce. */
 const WAITING_BYTES_MAX = 64 * 1024 * 1024;
 /** How long a farewell may take before the socket is cut. */
@@ -161,7 +142,7 @@ export class Subscription {
     const { length } = packet.payload;
     this.waiting++;
     this.waitingBytes += length;
-    if (this.waiting < this.waitingMax && this.waitingBytes < WAITING_BYTES_MAX) readOn();
+    if (this.hasRoom()) readOn();
     else this.held.push(readOn);
     this.deliver(packet.topic, Buffer.from(packet.payload))
       .then(
@@ -171,10 +152,14 @@ export class Subscription {
       .finally(() => {
         this.waiting--;
         this.waitingBytes -= length;
-        if (this.waiting < this.waitingMax && this.waitingBytes < WAITING_BYTES_MAX)
-          for (const release of this.held.splice(0)) release();
+        if (this.hasRoom()) for (const release of this.held.splice(0)) release();
         if (this.waiting === 0) for (const wake of this.idle.splice(0)) wake();
       });
+  }
+
+  /** A broker that keeps to our receive maximum is never held up, so its PINGRESP is always read in time. */
+  private hasRoom(): boolean {
+    return this.waiting <= this.waitingMax && this.waitingBytes <= WAITING_BYTES_MAX;
   }
 
   private acknowledge({ qos, messageId }: IPublishPacket): void {
@@ -209,27 +194,3 @@ export class Subscription {
 }
 
 const NO_PUBACK = new Error('acknowledged later');
-
-function clientOptions(options: SubscriptionOptions): IClientOptions {
-  const { clientId, protocolVersion = 5, username, password, tls, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options;
-  return {
-    ...tls,
-    clientId,
-    protocolVersion,
-    ...(username !== undefined && { username }),
-    ...(password !== undefined && { password }),
-    clean: false,
-    keepalive: options.keepaliveS ?? KEEPALIVE_S,
-    connectTimeout: connectTimeoutMs,
-    manualConnect: true,
-    reconnectPeriod: 0,
-    resubscribe: false,
-    queueQoSZero: false,
-    ...(protocolVersion === 5 && {
-      properties: {
-        sessionExpiryInterval: options.sessionExpiryS ?? SESSION_EXPIRY_S,
-        receiveMaximum: options.receiveMaximum ?? RECEIVE_MAXIMUM,
-      },
-    }),
-  };
-}

@@ -1,4 +1,3 @@
-import type { ReadingType } from '../model/reading.js';
 import type { SpoolRow } from '../model/row.js';
 import { type GapBody, parseGapPayload } from './gap.js';
 import { type ParsedReading, parseReadingPayload } from './reading.js';
@@ -9,7 +8,7 @@ import { type ParsedReading, parseReadingPayload } from './reading.js';
  */
 export function readingOf(row: SpoolRow): ParsedReading | undefined {
   if (row.type === 'p' || row.type === 'g' || row.asset === null || row.metric === null) return undefined;
-  const parsed = parseReadingPayload(row.payload, row.type as ReadingType, 'any');
+  const parsed = parseReadingPayload(row.payload, row.type, 'any');
   return 'problem' in parsed ? undefined : parsed;
 }
 

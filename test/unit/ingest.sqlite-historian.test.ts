@@ -206,6 +206,7 @@ test('totals and ledger are the same after the file has been opened again', asyn
   await historian.close();
   await historian.close();
   await assert.rejects(historian.ingest(batchOf(rowsFrom(1, 1))), { code: 'historian.closed' });
+  assert.deepEqual([historian.totals(), historian.ledger()], before);
   const { historian: again } = await openHistorian(t, { path });
   assert.deepEqual([again.totals(), again.ledger()], before);
 });
