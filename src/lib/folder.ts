@@ -1,13 +1,16 @@
-import { closeSync, fsyncSync, mkdirSync, openSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** Creates the folder if needed, durably: a new folder's name is only on disk once its parent is synced. */
+/**
+ * Creates the folder and its parents if needed, durably: a new folder's name is only on disk once its parent is synced.
+ * One level at a time, because Node's own recursive creation never returns on a file system that refuses new folders.
+ */
 export function makeFolder(folder: string): void {
-  const made = mkdirSync(folder, { recursive: true });
-  if (made === undefined) return;
-  for (let dir = folder; dir.length >= made.length; dir = dirname(dir)) {
-    const fd = openSync(dirname(dir), 'r');
-    fsyncSync(fd);
-    closeSync(fd);
-  }
+  if (existsSync(folder)) return;
+  const parent = dirname(folder);
+  if (parent !== folder) makeFolder(parent);
+  mkdirSync(folder);
+  const fd = openSync(parent, 'r');
+  fsyncSync(fd);
+  closeSync(fd);
 }

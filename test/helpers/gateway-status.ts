@@ -30,6 +30,7 @@ export function gatewayStatus(parts: StatusParts = {}): GatewayStatus {
       bytes: 1_440,
       received: 8_412_003,
       acknowledged: 8_411_991,
+      dead: 0,
       balanced: true,
       head: 8_412_003 as Seq,
       tail: 8_411_992 as Seq,
