@@ -10,13 +10,14 @@ import type { Log } from '../lib/log.js';
 import type { Message, Qos } from '../model/message.js';
 import type { Identity } from '../model/row.js';
 import type { Store } from '../store/store.js';
-import { type Access, anonymousAccess } from './access.js';
+import { type Access, anonymousAccess, type Entrance } from './access.js';
 import { AedesCore } from './aedes-core.js';
 import { Connection } from './connection.js';
 import type { Admit, Shared } from './core.js';
 import { Counters, type DropReason } from './counters.js';
 import { Intake } from './intake.js';
 import { type BrokerLimits, DEFAULT_LIMITS } from './limits.js';
+import { allOrProblems } from './line-problem.js';
 import { type Listener, type ListenerOptions, listen } from './listeners.js';
 import { REASON } from './reason.js';
 import { RetainedStore } from './retained.js';
@@ -56,6 +57,8 @@ export interface BrokerStatus {
   readonly pending: number;
   /** Rows of all persistent sessions. */
   readonly queuedRows: number;
+  /** Clients that were not let in, since the start. */
+  readonly failedLogins: number;
 }
 
 /** How often deadlines are looked at: keepalives, wills, sessions. */
@@ -89,7 +92,7 @@ export class Broker {
     const limits = { ...DEFAULT_LIMITS, ...options.limits };
     const statements = statementsOf(store);
     const retained = new RetainedStore(limits);
-    const router = new Router<Session>();
+    const router = new Router<Session>(({ principal }, topic) => access.mayReceive(principal, topic));
     const counters = new Counters();
     const shared = { store, statements, admit, access, router, retained, limits, counters, clock, log };
     const broker = new Broker(shared, await AedesCore.open(log));
@@ -109,7 +112,7 @@ export class Broker {
 
   status(): BrokerStatus {
     const { router, retained, counters } = this.shared;
-    const { received, receivedBytes, sent, sentBytes, dropped } = counters;
+    const { received, receivedBytes, sent, sentBytes, dropped, failedLogins } = counters;
     let clients = 0;
     let pausedClients = 0;
     for (const connection of this.connections) {
@@ -132,6 +135,7 @@ export class Broker {
       pausedClients,
       pending: this.intake.pendingMessages,
       queuedRows,
+      failedLogins,
     };
   }
 
@@ -141,12 +145,31 @@ export class Broker {
     return new Promise((resolve, reject) => {
       let left = items.length;
       for (const { message, identity } of items) {
-        this.intake.publish({ ...message, sender: null, deadline: 0 }, identity, null, (error) => {
+        this.intake.publish({ ...message, sender: null, user: null, deadline: 0 }, identity, null, (error) => {
           if (error) reject(error);
           else if (--left === 0) resolve();
         });
       }
     });
+  }
+
+  /**
+   * Reads passwords, access rules and certificates anew. All of them take effect, and clients whose password is no longer
+   * the same are disconnected; or, when one of the files cannot be used, none does, and it throws `config.invalid` with
+   * everything that is wrong.
+   */
+  async reload(): Promise<void> {
+    const access = this.shared.access.prepare();
+    const listeners = this.listeners.map((listener) => listener.prepare());
+    await allOrProblems('nothing is reloaded', [access, ...listeners]);
+    for (const apply of await Promise.all(listeners)) apply();
+    const isRevoked = (await access)();
+    for (const connection of [...this.connections]) {
+      // What was asked before may be answered after; it can ask again.
+      if (!connection.isReady) connection.close();
+      else if (isRevoked(connection.user))
+        connection.disconnect(REASON.administrativeAction, 'credentials have changed');
+    }
   }
 
   /**
@@ -161,8 +184,8 @@ export class Broker {
   private async start(listeners: readonly ListenerOptions[]): Promise<void> {
     const { shared, sessions, closer } = this;
     for (const row of await shared.store.query<RetainedRow[]>('broker.retained')) {
-      const [topic, payload, props, qos, deadline] = row;
-      shared.retained.set({ topic, payload, props, qos: qos as Qos, deadline });
+      const [topic, payload, props, qos, deadline, sender, user] = row;
+      shared.retained.set({ topic, payload, props, qos: qos as Qos, deadline, sender, user });
     }
     await sessions.load();
     const sweep = setInterval(() => this.sweep(), SWEEP_MS);
@@ -173,12 +196,12 @@ export class Broker {
     sys.start();
     closer.push('$SYS', () => sys.close());
     for (const options of listeners) {
-      const accept = (stream: Duplex, anonymous: boolean): void => this.accept(stream, anonymous);
-      this.listeners.push(await listen(options, shared.limits.packetBytesMax, accept));
+      const accept = (stream: Duplex, entrance: Entrance): void => this.accept(stream, entrance);
+      this.listeners.push(await listen(options, shared.limits, shared.log, accept));
     }
   }
 
-  private accept(stream: Duplex, anonymousAllowed: boolean): void {
+  private accept(stream: Duplex, entrance: Entrance): void {
     if (this.closing || this.connections.size >= this.shared.limits.clientsMax) {
       stream.on('error', () => {});
       stream.destroy();
@@ -186,7 +209,7 @@ export class Broker {
     }
     const { shared, core, intake, sessions, connections } = this;
     const onClosed = (connection: Connection): void => void connections.delete(connection);
-    const context = { shared, core, intake, sessions, anonymousAllowed, onClosed };
+    const context = { shared, core, intake, sessions, entrance, onClosed };
     const connection = new Connection(context, stream);
     connections.add(connection);
     shared.counters.connections++;

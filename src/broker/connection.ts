@@ -8,6 +8,7 @@
 import type { Duplex } from 'node:stream';
 import type { IDisconnectPacket, ISubscribePacket, IUnsubscribePacket, Packet } from 'mqtt-packet';
 import { messageOf } from '../lib/errors.js';
+import type { Entrance } from './access.js';
 import { type AedesCore, ControlChannel, type ControlOwner } from './aedes-core.js';
 import { encodeControl, parseControl } from './control-codec.js';
 import type { Shared } from './core.js';
@@ -59,7 +60,7 @@ export interface ConnectionContext {
   readonly core: AedesCore;
   readonly intake: Intake;
   readonly sessions: Sessions;
-  readonly anonymousAllowed: boolean;
+  readonly entrance: Entrance;
   readonly onClosed: (connection: Connection) => void;
 }
 
@@ -74,7 +75,7 @@ export class Connection implements ControlOwner, InboundOwner, SubscribingOwner 
   private readonly openedAt: number;
   private seenAt: number;
   private handshake: Handshake | undefined;
-  private refused: ProtocolError = new ProtocolError(REASON.badCredentials, 'not authorized');
+  private refused: ProtocolError = new ProtocolError(REASON.notAuthorized, 'not authorized');
   private present = false;
   private session: Session | undefined;
   private inbound: InboundMessages | undefined;
@@ -113,6 +114,11 @@ export class Connection implements ControlOwner, InboundOwner, SubscribingOwner 
 
   get isReady(): boolean {
     return this.ready;
+  }
+
+  /** Who it is, once it is ready; null: anonymous. */
+  get user(): string | null {
+    return this.session?.user ?? null;
   }
 
   /** To be called every now and then: the deadlines of CONNECT and keepalive. */
@@ -173,12 +179,16 @@ export class Connection implements ControlOwner, InboundOwner, SubscribingOwner 
   // What Aedes asks and answers.
 
   async authenticate(): Promise<boolean> {
-    const { shared, sessions, intake, anonymousAllowed } = this.context;
+    const { shared, sessions, intake, entrance } = this.context;
     const { clientId, username, password, cleanStart, expiryS, will } = this.handshake as Handshake;
     try {
-      const principal = await shared.access.authenticate({ clientId, username, password, anonymousAllowed });
-      if (!principal) return false;
+      const isGone = (): boolean => this.isClosed;
+      const principal = await shared.access.authenticate({ ...entrance, clientId, username, password, isGone });
       if (this.isClosed) return false;
+      if (!principal) {
+        shared.counters.failedLogins++;
+        return false;
+      }
       const plan = { clientId, user: principal.user, cleanStart, expiryS, will };
       const { session, present } = await sessions.attach(this, plan);
       this.present = present;
@@ -195,10 +205,7 @@ export class Connection implements ControlOwner, InboundOwner, SubscribingOwner 
   maySubscribe(filter: string): boolean {
     const { session } = this;
     const inner = sharedParts(filter)?.inner ?? filter;
-    return (
-      session !== undefined &&
-      this.context.shared.access.maySubscribe({ user: session.user, clientId: session.id }, inner)
-    );
+    return session !== undefined && this.context.shared.access.maySubscribe(session.principal, inner);
   }
 
   onVerdict(packet: Packet): void {

@@ -9,7 +9,7 @@ export const DROP_REASONS = [
   'expired',
   /** Larger than the subscriber's maximum packet size. */
   'too-large',
-  /** Published to a topic the client may not write. */
+  /** Published to a topic the client may not write, or for a subscriber who may not read it. */
   'denied',
   /** Delivered, but not kept as the topic's retained message. */
   'retained-full',
@@ -23,5 +23,6 @@ export class Counters {
   sent = 0;
   sentBytes = 0;
   connections = 0;
+  failedLogins = 0;
   readonly dropped = Object.fromEntries(DROP_REASONS.map((reason) => [reason, 0])) as Record<DropReason, number>;
 }

@@ -56,7 +56,7 @@ export class InboundMessages {
     const topic = this.topicOf(packet);
     const { payload, qos, retain, packetId, properties } = packet;
     const { session, shared } = this;
-    if (isReserved(topic) || !shared.access.mayPublish({ user: session.user, clientId: session.id }, topic)) {
+    if (isReserved(topic) || !shared.access.mayPublish(session.principal, topic)) {
       shared.counters.dropped.denied++;
       // A 3.1.1 client cannot be told, and closing would punish it for ever: acknowledged and dropped, as by Mosquitto.
       if (qos > 0) this.settle(this.open(qos, packetId), this.owner.version === 5 ? REASON.notAuthorized : 0);
@@ -81,6 +81,7 @@ export class InboundMessages {
       retain,
       props: properties?.bytes ?? null,
       sender: session.id,
+      user: session.user,
       deadline: expiryS === undefined ? 0 : shared.clock.now() + expiryS * 1000,
     };
     this.store(message, packetId);

@@ -17,6 +17,8 @@ import type { Session } from './session.js';
 export interface Inbound extends Publication {
   /** Wall time in ms; 0: does not expire. */
   readonly deadline: number;
+  /** The publisher's; null as well for an anonymous one. */
+  readonly user: string | null;
 }
 
 /** `duplicate`: the guard knew the message, and nothing was stored. */
@@ -49,10 +51,10 @@ export class Intake {
     const ops: Op[] = lead ? [lead] : [];
     const keep = message.retain && this.makesRetained(message);
     if (keep) {
-      const { topic, payload, props, qos, deadline } = message;
+      const { topic, payload, props, qos, deadline, sender, user } = message;
       ops.push(
         payload.length > 0
-          ? statements.retainedPut(topic, payload, props, qos, deadline)
+          ? statements.retainedPut(topic, payload, props, qos, deadline, sender, user)
           : statements.retainedDelete(topic),
       );
     }
@@ -120,6 +122,11 @@ export class Intake {
     const qos = Math.min(message.qos, granted) as Qos;
     const retain = message.retain && retainAsPublished;
     const { outbox } = session;
+    // Looked at again when it leaves; here it saves the row, and the place of a message that may be read.
+    if (!this.shared.access.mayReceive(session.principal, message.topic)) {
+      this.shared.counters.dropped.denied++;
+      return null;
+    }
     if (qos === 0 || !session.persistent) return { session, outbox, qos, retain, ids, packetId: 0, opIndex: -1 };
     if (session.rows >= this.shared.limits.sessionQueueRowsMax) {
       this.shared.counters.dropped['session-queue-full']++;
@@ -163,6 +170,7 @@ export class Intake {
     for (const target of this.shared.router.matchSince(version, message.topic, message.sender)) {
       const qos = Math.min(message.qos, target.qos) as Qos;
       const manner: Manner = { qos, retain: message.retain && target.retainAsPublished, ids: target.ids };
+      if (!this.shared.access.mayReceive(target.session.principal, message.topic)) continue;
       if (qos > 0 && target.session.persistent) this.enqueue(target.session, message, manner);
       else target.session.outbox?.send(message, manner);
     }

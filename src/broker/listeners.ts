@@ -1,59 +1,120 @@
-/** The doors: MQTT over TCP and over WebSocket [MQTT5 6]. */
+/** The doors: MQTT over TCP, over WebSocket [MQTT5 6], and both over TLS. */
 import { createServer as createHttpServer, type Server as HttpServer } from 'node:http';
-import { type AddressInfo, createServer, type Server } from 'node:net';
+import { createServer as createHttpsServer } from 'node:https';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { createServer as createTlsServer, TLSSocket } from 'node:tls';
 import { createWebSocketStream, WebSocketServer } from 'ws';
 import { HoldfastError, systemCodeOf } from '../lib/errors.js';
+import type { Log } from '../lib/log.js';
+import type { Entrance } from './access.js';
+import type { BrokerLimits } from './limits.js';
+import { commonNameOf, type TlsOptions } from './tls-files.js';
+import { TlsKeeper } from './tls-keeper.js';
 
 export interface ListenerOptions {
-  /** `mqtt://host:port` or `ws://host:port[/path]`; port 0 takes a free one. */
+  /** `mqtt:`, `mqtts:`, `ws:` or `wss:`, `//host:port`, for WebSocket with a path; port 0 takes a free one. */
   readonly url: string;
   /** Lets clients in that give no credentials. */
   readonly anonymous?: boolean;
+  /** With `mqtts:` and `wss:`, and only with them. */
+  readonly tls?: TlsOptions | undefined;
 }
 
 export interface Listener {
   /** With the port that was bound. */
   readonly url: string;
+  /** Reads its certificates anew; they take effect for new connections when the returned function is called. */
+  prepare(): Promise<() => void>;
   /** Takes no new connections; those that exist are their owner's. */
   close(): Promise<void>;
 }
 
-export type OnConnection = (stream: Duplex, anonymousAllowed: boolean) => void;
+export type OnConnection = (stream: Duplex, entrance: Entrance) => void;
+type Take = (stream: Duplex, socket: Socket) => void;
 
-const PORTS: Readonly<Record<string, number>> = { 'mqtt:': 1883, 'ws:': 9001 };
+interface Scheme {
+  readonly port: number;
+  readonly tls: boolean;
+  readonly webSocket: boolean;
+}
+
+const SCHEMES: Readonly<Record<string, Scheme>> = {
+  'mqtt:': { port: 1883, tls: false, webSocket: false },
+  'mqtts:': { port: 8883, tls: true, webSocket: false },
+  'ws:': { port: 80, tls: false, webSocket: true },
+  'wss:': { port: 443, tls: true, webSocket: true },
+};
 const SUBPROTOCOLS = ['mqtt', 'mqttv3.1'];
 
-/** Throws `listen.failed`. `packetBytesMax` bounds a WebSocket message, which may hold several packets or part of one. */
+/** Throws `listen.failed`, or `config.invalid` when the TLS files cannot be used. */
 export async function listen(
   options: ListenerOptions,
-  packetBytesMax: number,
+  limits: BrokerLimits,
+  log: Log,
   onConnection: OnConnection,
 ): Promise<Listener> {
   const url = new URL(options.url);
-  const port = url.port === '' ? PORTS[url.protocol] : Number(url.port);
-  if (port === undefined) {
-    throw new HoldfastError('listen.failed', `${options.url}: only mqtt: and ws: can be listened on`, {
-      values: { url: options.url },
-    });
+  const scheme = SCHEMES[url.protocol];
+  if (!scheme || scheme.tls !== (options.tls !== undefined)) {
+    const message = scheme ? 'mqtts: and wss: need tls, and only they' : 'cannot be listened on';
+    throw new HoldfastError('listen.failed', `${options.url}: ${message}`, { values: { url: options.url } });
   }
-  const take = (stream: Duplex): void => onConnection(stream, options.anonymous === true);
-  const server = url.protocol === 'ws:' ? webSocketServer(url.pathname, packetBytesMax, take) : tcpServer(take);
-  await bind(server, url.hostname.replace(/^\[|\]$/g, ''), port, options.url);
-  url.port = String((server.address() as AddressInfo).port);
+  const take: Take = (stream, socket) => onConnection(stream, entranceOf(options, socket));
+  const keeper = options.tls && (await TlsKeeper.open(options.tls, options.url, log));
+  const server = serverFor(url, scheme, keeper, limits, take);
+  const shaking = keeper ? unsecured(server) : new Map<string, Socket>();
+  try {
+    await bind(server, url.hostname.replace(/^\[|\]$/g, ''), url.port === '' ? scheme.port : Number(url.port), options);
+  } catch (error) {
+    keeper?.close();
+    throw error;
+  }
+  const { port } = server.address() as AddressInfo;
   return {
-    // The port of a scheme that URL does not know is always written out.
-    url: url.protocol === 'ws:' ? `ws://${url.host}${url.pathname === '/' ? '' : url.pathname}` : `mqtt://${url.host}`,
-    close: () => new Promise((resolve) => server.close(() => resolve())),
+    // The port is written out in any case: URL leaves out the one that a scheme has anyway.
+    url: `${url.protocol}//${url.hostname}:${port}${url.pathname === '/' ? '' : url.pathname}`,
+    prepare: async () => (await keeper?.prepare()) ?? (() => {}),
+    close: async () => {
+      keeper?.close();
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      // Nobody else knows of connections that are still in their TLS handshake.
+      for (const socket of shaking.values()) socket.destroy();
+      await closed;
+    },
   };
 }
 
-function tcpServer(take: (stream: Duplex) => void): Server {
-  return createServer({ noDelay: true }, take);
+function entranceOf({ anonymous, tls }: ListenerOptions, socket: Socket): Entrance {
+  return {
+    anonymousAllowed: anonymous === true,
+    address: socket.remoteAddress?.replace(/^::ffff:/, '') ?? '',
+    certificateUser: tls?.userFromCertificate && socket instanceof TLSSocket ? commonNameOf(socket) : undefined,
+  };
 }
 
-function webSocketServer(path: string, packetBytesMax: number, take: (stream: Duplex) => void): HttpServer {
-  const server = createHttpServer((_request, response) => {
+function serverFor(
+  url: URL,
+  { tls, webSocket }: Scheme,
+  keeper: TlsKeeper | undefined,
+  limits: BrokerLimits,
+  take: Take,
+): Server {
+  const secure = { ...keeper?.serverOptions, handshakeTimeout: limits.connectTimeoutMs, noDelay: true };
+  let server: Server;
+  if (webSocket) {
+    const http = tls ? createHttpsServer(secure) : createHttpServer();
+    acceptWebSockets(http, url.pathname, limits.packetBytesMax, take);
+    server = http;
+  } else if (tls) server = createTlsServer(secure, (socket) => take(socket, socket));
+  else server = createServer({ noDelay: true }, (socket) => take(socket, socket));
+  keeper?.serve(server);
+  return server;
+}
+
+/** `packetBytesMax` bounds a WebSocket message, which may hold several packets or part of one. */
+function acceptWebSockets(server: HttpServer, path: string, packetBytesMax: number, take: Take): void {
+  server.on('request', (_request, response) => {
     response.writeHead(426, { Upgrade: 'websocket', 'Content-Type': 'text/plain' }).end('MQTT over WebSocket only\n');
   });
   const sockets = new WebSocketServer({
@@ -67,17 +128,31 @@ function webSocketServer(path: string, packetBytesMax: number, take: (stream: Du
       namedIn(String(req.headers['sec-websocket-protocol'] ?? '').split(/\s*,\s*/)) !== undefined,
     handleProtocols: (offered) => namedIn([...offered]) ?? false,
   });
-  sockets.on('connection', (socket) => take(createWebSocketStream(socket)));
+  sockets.on('connection', (socket, request) => take(createWebSocketStream(socket), request.socket));
   // The HTTP server's own errors are answered in `bind`.
   sockets.on('error', () => {});
-  return server;
 }
 
 function namedIn(offered: readonly string[]): string | undefined {
   return SUBPROTOCOLS.find((name) => offered.includes(name));
 }
 
-async function bind(server: Server | HttpServer, host: string, port: number, url: string): Promise<void> {
+/** The connections of a TLS server that have not finished their handshake. */
+function unsecured(server: Server): ReadonlyMap<string, Socket> {
+  const sockets = new Map<string, Socket>();
+  const keyOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
+  server.on('connection', (socket) => {
+    const key = keyOf(socket);
+    sockets.set(key, socket);
+    socket.once('close', () => {
+      if (sockets.get(key) === socket) sockets.delete(key);
+    });
+  });
+  server.on('secureConnection', (socket: TLSSocket) => sockets.delete(keyOf(socket)));
+  return sockets;
+}
+
+async function bind(server: Server, host: string, port: number, { url }: ListenerOptions): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', (cause) => {
       const code = systemCodeOf(cause);

@@ -294,10 +294,15 @@ export class Outbox {
     }
   }
 
-  /** What has expired or is too large for this client counts as delivered [MQTT-3.1.2-25, MQTT-3.3.2-5]. */
+  /** What has expired, is too large for this client or not for its eyes counts as delivered [MQTT-3.1.2-25, MQTT-3.3.2-5]. */
   private write(message: Outgoing, manner: Manner, id: number, dup: boolean): void {
     const { output, version, packetBytesMax, topicAliasMax } = this.options;
-    const { counters, clock } = this.shared;
+    const { counters, clock, access } = this.shared;
+    if (!access.mayReceive(this.session.principal, message.topic)) {
+      counters.dropped.denied++;
+      this.forget(id);
+      return;
+    }
     const expiryS = message.deadline > 0 ? Math.ceil((message.deadline - clock.now()) / 1000) : 0;
     if (message.deadline > 0 && expiryS <= 0) {
       counters.dropped.expired++;

@@ -21,6 +21,7 @@ export const REASON = {
   badTopicAlias: 0x94,
   packetTooLarge: 0x95,
   quotaExceeded: 0x97,
+  administrativeAction: 0x98,
 } as const;
 export type Reason = (typeof REASON)[keyof typeof REASON];
 

@@ -13,6 +13,9 @@ export interface Retained {
   readonly qos: Qos;
   /** Wall time in ms after which it is no longer sent; 0: never. */
   readonly deadline: number;
+  /** Who published it: client id, null for this process or when it is not known; user, null for an anonymous client. */
+  readonly sender: string | null;
+  readonly user: string | null;
 }
 
 interface Node {

@@ -63,12 +63,18 @@ interface Cached<R> {
 }
 
 export class Router<R extends Receiver> {
+  private readonly mayReceive: (session: R, topic: string) => boolean;
   private readonly root: Node<R> = newNode();
   private readonly groups = new Map<string, Group<R>>();
   private readonly cache = new Map<string, Cached<R>>();
   /** Rises with every new subscription. */
   version = 0;
   count = 0;
+
+  /** `mayReceive`: whether a member of a shared group can be given the message in the group's place. */
+  constructor(mayReceive: (session: R, topic: string) => boolean = () => true) {
+    this.mayReceive = mayReceive;
+  }
 
   /** Adds or changes a subscription; true when the session did not have it. It matches from now on. */
   add(session: R, filter: string, options: SubscriptionOptions): boolean {
@@ -127,13 +133,40 @@ export class Router<R extends Receiver> {
       if (this.cache.size >= CACHE_TOPICS_MAX) this.cache.clear();
       this.cache.set(topic, cached);
     }
-    return cached.fixed ?? merge(cached.entries.map(chosen), sender);
+    return (
+      cached.fixed ??
+      merge(
+        cached.entries.map((entry) => this.chosen(entry, topic)),
+        sender,
+      )
+    );
   }
 
   /** The same for subscriptions that began to match after `version`; shared groups are left out. */
   matchSince(version: number, topic: string, sender: string | null): readonly Target<R>[] {
     const fresh = this.find(topic).filter((entry) => !('members' in entry) && entry.since > version);
     return merge(fresh as Subscription<R>[], sender);
+  }
+
+  /** The member whose turn it is: round robin over those that can take it at once, else later. */
+  private chosen(entry: Entry<R>, topic: string): Subscription<R> | null {
+    if (!('members' in entry)) return entry;
+    const { members } = entry;
+    let best: Subscription<R> | null = null;
+    let bestReadiness = 0;
+    let bestAt = entry.next;
+    for (let i = 0; i < members.length && bestReadiness < 2; i++) {
+      const at = (entry.next + i) % members.length;
+      const member = members[at] as Subscription<R>;
+      const readiness = this.mayReceive(member.session, topic) ? member.session.readiness() : 0;
+      if (readiness > bestReadiness) {
+        best = member;
+        bestReadiness = readiness;
+        bestAt = at;
+      }
+    }
+    entry.next = (bestAt + 1) % members.length;
+    return best;
   }
 
   private place(filter: string): Entry<R>[] {
@@ -191,27 +224,6 @@ export class Router<R extends Receiver> {
 
 function newNode<R>(): Node<R> {
   return { children: new Map(), exact: [], below: [] };
-}
-
-/** The member whose turn it is: round robin over those that can take it at once, else later. */
-function chosen<R extends Receiver>(entry: Entry<R>): Subscription<R> | null {
-  if (!('members' in entry)) return entry;
-  const { members } = entry;
-  let best: Subscription<R> | null = null;
-  let bestReadiness = 0;
-  let bestAt = entry.next;
-  for (let i = 0; i < members.length && bestReadiness < 2; i++) {
-    const at = (entry.next + i) % members.length;
-    const member = members[at] as Subscription<R>;
-    const readiness = member.session.readiness();
-    if (readiness > bestReadiness) {
-      best = member;
-      bestReadiness = readiness;
-      bestAt = at;
-    }
-  }
-  entry.next = (bestAt + 1) % members.length;
-  return best;
 }
 
 function merge<R extends Receiver>(

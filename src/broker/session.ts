@@ -1,5 +1,6 @@
 /** What the broker keeps of a client across its connections. Only data: who changes it is said at each field. */
 import type { Qos } from '../model/message.js';
+import type { Principal } from './access.js';
 import type { Connection } from './connection.js';
 import type { Outbox } from './outbox.js';
 import type { Receiver, Subscription } from './router.js';
@@ -21,6 +22,8 @@ export class Session implements Receiver {
   readonly id: string;
   /** Who it belongs to; nobody else may take it over or end it. Null: anonymous. */
   readonly user: string | null;
+  /** Who asks, in every question about its rights. */
+  readonly principal: Principal;
   readonly subscriptions = new Map<string, Subscription<this>>();
   /** Has rows in the tables. */
   persistent = false;
@@ -43,6 +46,7 @@ export class Session implements Receiver {
     this.key = key;
     this.id = id;
     this.user = user;
+    this.principal = { user, clientId: id };
   }
 
   readiness(): 0 | 1 | 2 {

@@ -64,7 +64,7 @@ export class Sessions {
       let session = this.byId.get(row[0]);
       if (!session) {
         // The client was clean, and its session is over: it is only here for its will, until the sweep below.
-        session = new Session(this.nextKey++, row[0], null);
+        session = new Session(this.nextKey++, row[0], row[9]);
         session.endsAt = 0;
         this.byId.set(session.id, session);
       }

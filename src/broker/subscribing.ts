@@ -10,6 +10,7 @@ import type { Shared } from './core.js';
 import type { Inbound, Intake } from './intake.js';
 import type { Manner } from './outbox.js';
 import { ProtocolError, REASON, SUBSCRIBE_FAILURE_V4 } from './reason.js';
+import type { Retained } from './retained.js';
 import type { SubscriptionOptions } from './router.js';
 import type { Session } from './session.js';
 import { isValidFilter, sharedParts } from './topics.js';
@@ -163,6 +164,7 @@ export class Subscribing {
     const now = this.shared.clock.now();
     for (const [filter, { qos, id }] of wanted) {
       for (const message of this.shared.retained.match(filter, now)) {
+        if (!this.mayHave(message)) continue;
         const granted = Math.min(message.qos, qos) as Qos;
         const known = found.get(message.topic)?.manner;
         if (!known) {
@@ -175,6 +177,13 @@ export class Subscribing {
       }
     }
     return [...found.values()];
+  }
+
+  /** The right of who published it may have ended since, and his value with it [CVE-2018-12546]. */
+  private mayHave({ topic, sender, user }: Retained): boolean {
+    const { access } = this.shared;
+    if (!access.mayReceive(this.session.principal, topic)) return false;
+    return sender === null || access.mayPublish({ user, clientId: sender }, topic);
   }
 
   private failure(reason: number): number {

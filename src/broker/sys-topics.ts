@@ -46,7 +46,7 @@ export class SysTopics {
 
   private set(topic: string, text: string): void {
     const { retained, router } = this.shared;
-    const message = { topic, payload: Buffer.from(text), props: null, deadline: 0 };
+    const message = { topic, payload: Buffer.from(text), props: null, deadline: 0, sender: null, user: null };
     retained.set({ ...message, qos: 0 });
     for (const { session, retainAsPublished, ids } of router.match(topic, null))
       session.outbox?.send(message, { qos: 0, retain: retainAsPublished, ids });

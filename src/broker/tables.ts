@@ -64,9 +64,21 @@ const MIGRATIONS = [
      delay_s   INTEGER NOT NULL,
      due_at    INTEGER
    ) STRICT, WITHOUT ROWID;`,
+  // Who published it, so that a right that has ended since can be seen.
+  `ALTER TABLE retained ADD COLUMN sender TEXT;
+   ALTER TABLE retained ADD COLUMN user TEXT;
+   ALTER TABLE wills ADD COLUMN user TEXT;`,
 ];
 
-export type RetainedRow = [topic: string, payload: Uint8Array, props: Uint8Array | null, qos: number, deadline: number];
+export type RetainedRow = [
+  topic: string,
+  payload: Uint8Array,
+  props: Uint8Array | null,
+  qos: number,
+  deadline: number,
+  sender: string | null,
+  user: string | null,
+];
 /** `expiryS` null: never; `endsAt` null: connected when the process ended. */
 export type SessionRow = [
   session: number,
@@ -96,6 +108,7 @@ export type WillRow = [
   expiryS: number,
   delayS: number,
   dueAt: number | null,
+  user: string | null,
 ];
 export type OutgoingRow = [
   seq: number,
@@ -129,7 +142,7 @@ function open(db: Database): OpenTables {
   );
   return {
     operations: {
-      retainedPut: run('INSERT OR REPLACE INTO retained VALUES (?, ?, ?, ?, ?)'),
+      retainedPut: run('INSERT OR REPLACE INTO retained VALUES (?, ?, ?, ?, ?, ?, ?)'),
       retainedDelete: run('DELETE FROM retained WHERE topic = ?'),
       sessionPut: run('INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?)'),
       /** With everything that belongs to it, its will excepted. */
@@ -147,7 +160,7 @@ function open(db: Database): OpenTables {
       /** Returns 0 when the packet id is known: the guard against taking a message twice. */
       incomingPut: run('INSERT OR IGNORE INTO incoming VALUES (?, ?)'),
       incomingDelete: run('DELETE FROM incoming WHERE session = ? AND packet_id = ?'),
-      willPut: run('INSERT OR REPLACE INTO wills VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)'),
+      willPut: run('INSERT OR REPLACE INTO wills VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)'),
       willDelete: run('DELETE FROM wills WHERE client_id = ?'),
     },
     queries: {

@@ -15,9 +15,9 @@ export class Wills {
   }
 
   /** The row of a session's will; `dueAt` in wall time, null while the client is connected. */
-  put({ id }: Session, will: Will, dueAt: number | null): Op {
+  put({ id, user }: Session, will: Will, dueAt: number | null): Op {
     const { topic, payload, props, qos, retain, expiryS, delayS } = will;
-    const row = [id, topic, payload, props, qos, retain ? 1 : 0, expiryS, delayS, dueAt] as const;
+    const row = [id, topic, payload, props, qos, retain ? 1 : 0, expiryS, delayS, dueAt, user] as const;
     return this.shared.statements.willPut(...row);
   }
 
@@ -48,14 +48,14 @@ export class Wills {
     session.will = null;
     session.willDueAt = Number.POSITIVE_INFINITY;
     if (!will) return;
-    if (!this.shared.access.mayPublish({ user: session.user, clientId: session.id }, will.topic)) {
+    if (!this.shared.access.mayPublish(session.principal, will.topic)) {
       this.shared.counters.dropped.denied++;
       this.shared.store.submit([this.shared.statements.willDelete(session.id)], this.complain);
       return;
     }
     const { topic, payload, props, qos, retain, expiryS } = will;
     const deadline = expiryS > 0 ? this.shared.clock.now() + expiryS * 1000 : 0;
-    const message = { topic, payload, props, qos, retain, deadline, sender: session.id };
+    const message = { topic, payload, props, qos, retain, deadline, sender: session.id, user: session.user };
     this.intake.publish(message, null, this.shared.statements.willDelete(session.id), this.complain);
   }
 

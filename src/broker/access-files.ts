@@ -1,0 +1,149 @@
+/**
+ * Access by Mosquitto's password and ACL files. Both are read whole before either takes effect, and a file with one bad
+ * line is not used at all: the broker does not start with it, and goes on with what it has when that happens at a reload.
+ */
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { Clock } from '../lib/clock.js';
+import { type Log, RateLimit } from '../lib/log.js';
+import { type Access, type Credentials, type Principal, type Revoked, withoutPassword } from './access.js';
+import { Acl, READ, WRITE } from './acl-file.js';
+import { allOrProblems } from './line-problem.js';
+import { LoginGuard } from './login-guard.js';
+import { type Passwords, readPasswords } from './password-file.js';
+import { type PasswordHash, verify } from './password-hash.js';
+
+export interface AccessFilesOptions {
+  readonly passwordFile: string | undefined;
+  readonly aclFile: string | undefined;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+interface Contents {
+  readonly passwords: Passwords | null;
+  readonly acl: Acl | null;
+  /** Checked in place of a user who does not exist, so that the time of the answer does not tell. */
+  readonly decoy: PasswordHash;
+  /** By user: passwords that were right, hashed under a key of this process, so that coming back costs next to nothing. */
+  readonly right: Map<string, Buffer>;
+  /** By client: what it may do with the topics that it has used. */
+  readonly decided: WeakMap<Principal, Map<string, number>>;
+}
+
+/** A client that uses more topics is decided anew from time to time. */
+const DECIDED_TOPICS_MAX = 2_000;
+
+export class AccessFiles implements Access {
+  private readonly options: AccessFilesOptions;
+  private readonly guard: LoginGuard;
+  private readonly complaints = new RateLimit();
+  private readonly key = randomBytes(32);
+  private contents: Contents;
+
+  private constructor(options: AccessFilesOptions, contents: Contents) {
+    this.options = options;
+    this.guard = new LoginGuard(options.clock);
+    this.contents = contents;
+  }
+
+  /** Throws `config.invalid` with every bad line of both files. */
+  static async open(options: AccessFilesOptions): Promise<AccessFiles> {
+    return new AccessFiles(options, await read(options));
+  }
+
+  async authenticate(credentials: Credentials): Promise<Principal | null> {
+    const { passwords } = this.contents;
+    const answer = withoutPassword(credentials, passwords !== null);
+    const principal = answer === undefined ? await this.checkPassword(credentials) : answer;
+    if (!principal && !credentials.isGone()) this.complain(credentials);
+    return principal;
+  }
+
+  mayPublish(principal: Principal, topic: string): boolean {
+    return (this.rights(principal, topic) & WRITE) !== 0;
+  }
+
+  /** Always: what may not be read is not delivered, as by Mosquitto, and a filter may also match what may. */
+  maySubscribe(): boolean {
+    return true;
+  }
+
+  mayReceive(principal: Principal, topic: string): boolean {
+    return (this.rights(principal, topic) & READ) !== 0;
+  }
+
+  async prepare(): Promise<() => Revoked> {
+    const contents = await read(this.options);
+    return () => {
+      const before = this.contents.passwords;
+      this.contents = contents;
+      return (user) => user !== null && before?.get(user)?.text !== contents.passwords?.get(user)?.text;
+    };
+  }
+
+  private async checkPassword(credentials: Credentials): Promise<Principal | null> {
+    const { username, password, clientId, address, isGone } = credentials;
+    const user = username as string;
+    if (password === undefined) return null;
+    const { passwords, right, decoy } = this.contents;
+    const entry = passwords?.get(user);
+    const digest = createHmac('sha256', this.key).update(password).digest();
+    const known = right.get(user);
+    if (!(known && timingSafeEqual(known, digest))) {
+      const isRight = await this.guard.run(
+        address,
+        () => isGone.call(credentials),
+        async () => (await verify(entry?.hash ?? decoy, password)) && entry !== undefined,
+      );
+      // The files may have been read anew meanwhile.
+      if (!isRight || this.contents.passwords?.get(user)?.text !== entry?.text) return null;
+      right.set(user, digest);
+    }
+    return { user, clientId };
+  }
+
+  private rights(principal: Principal, topic: string): number {
+    const { acl, decided } = this.contents;
+    if (!acl) return READ | WRITE;
+    let topics = decided.get(principal);
+    if (!topics) {
+      topics = new Map();
+      decided.set(principal, topics);
+    }
+    let rights = topics.get(topic);
+    if (rights === undefined) {
+      rights = (acl.allows(principal, READ, topic) ? READ : 0) | (acl.allows(principal, WRITE, topic) ? WRITE : 0);
+      if (topics.size >= DECIDED_TOPICS_MAX) topics.clear();
+      topics.set(topic, rights);
+    }
+    return rights;
+  }
+
+  private complain({ address, clientId, username, certificateUser }: Credentials): void {
+    const heldBack = this.complaints.pass(address);
+    if (heldBack === undefined) return;
+    const user = certificateUser === undefined ? username : certificateUser;
+    this.options.log.warn({ address, client: clientId, user, heldBack }, 'A client was not let in');
+  }
+}
+
+async function read({ passwordFile, aclFile }: AccessFilesOptions): Promise<Contents> {
+  let passwords: Passwords | null = null;
+  let acl: Acl | null = null;
+  await allOrProblems('the access files are not valid', [
+    (async () => {
+      if (passwordFile !== undefined) passwords = await readPasswords(passwordFile);
+    })(),
+    (async () => {
+      if (aclFile !== undefined) acl = await Acl.read(aclFile);
+    })(),
+  ]);
+  return { passwords, acl, decoy: decoyFor(passwords), right: new Map(), decided: new WeakMap() };
+}
+
+/** As slow as the slowest hash of the file. */
+function decoyFor(passwords: Passwords | null): PasswordHash {
+  let iterations = 1;
+  for (const { hash } of passwords?.values() ?? []) iterations = Math.max(iterations, hash.iterations ?? 1);
+  return { iterations, salt: randomBytes(12), hash: randomBytes(64) };
+}
