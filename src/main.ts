@@ -23,6 +23,7 @@ const io: Io = {
   err: (line) => void process.stderr.write(`${line}\n`),
   stop: stop.signal,
   hurry: hurry.signal,
+  onReload: (callback) => void process.on('SIGHUP', callback),
   interactive: process.stdout.isTTY === true,
 };
 

@@ -1,6 +1,7 @@
 import { type Checked, checkConfig } from '../config/loader.js';
 import { ConfigError, formatProblem, type Problem } from '../config/problem.js';
 import { counted, summaryOf } from '../config/summary.js';
+import { accessProblems } from '../gateway/access.js';
 import { EXIT } from '../lib/errors.js';
 import type { CliCommand } from './command.js';
 
@@ -12,7 +13,7 @@ export const check: CliCommand = (program, act) => {
     .option('--json', 'print {ok, problems: [{file, line, col, path, message, severity}]}')
     .action(
       act(async (io, file: string, options: { json?: boolean }) => {
-        const { checked, problems } = examine(file);
+        const { checked, problems } = await examine(file);
         if (options.json) io.out(JSON.stringify({ ok: checked !== undefined, problems }));
         else {
           for (const problem of problems) io.out(formatProblem(problem));
@@ -23,10 +24,13 @@ export const check: CliCommand = (program, act) => {
     );
 };
 
-function examine(file: string): { checked?: Checked; problems: readonly Problem[] } {
+async function examine(file: string): Promise<{ checked?: Checked; problems: readonly Problem[] }> {
   try {
     const checked = checkConfig(file);
-    return { checked, problems: checked.warnings };
+    const problems = checked.kind === 'gateway' ? await accessProblems(checked.config.broker) : [];
+    return problems.length > 0
+      ? { problems: [...checked.warnings, ...problems] }
+      : { checked, problems: checked.warnings };
   } catch (error) {
     if (error instanceof ConfigError) return { problems: error.problems };
     throw error;

@@ -11,6 +11,8 @@ export interface Io {
   readonly stop: AbortSignal;
   /** Aborts at the second one: finish now. */
   readonly hurry: AbortSignal;
+  /** Calls back at each SIGHUP from now on: read anew what may change. */
+  onReload(callback: () => void): void;
   /** True when a person watches stdout. */
   readonly interactive: boolean;
 }

@@ -16,6 +16,7 @@ export const gateway: CliCommand = (program, act) => {
         const config = loadGatewayConfig(options.config);
         const log = createLog(config.log.level, { gateway: config.gateway.id });
         const running = await Gateway.open(config, log);
+        io.onReload(() => void running.reload());
         const { mqtt, web } = running.addresses;
         if (options.json) io.out(JSON.stringify({ ready: true, mqtt, web }));
         else io.out(`gateway ${config.gateway.id} is open: ${[...mqtt, web].filter(Boolean).join(', ')}`);

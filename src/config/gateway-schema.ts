@@ -1,6 +1,7 @@
 import * as z from 'zod';
-import { listenAddress, url } from './address.js';
+import { listenAddress } from './address.js';
 import { checkConnection, connection, count, id, log, path } from './connection-schema.js';
+import { listener } from './listener-schema.js';
 import { reader } from './reader-schema.js';
 import { topicFilter, topicTemplate, withGateway } from './topics.js';
 import { duration, size } from './units.js';
@@ -10,14 +11,15 @@ const PACKET_MAX = `${2 ** 28 - 1}B`;
 /** A bound against slips of the pen, not a promise. */
 const MANY = 1_000_000_000;
 
-const listener = z.strictObject({
-  url: url(['mqtt', 'ws'], { freePort: true }).describe('Where to listen: mqtt://HOST:PORT or ws://HOST:PORT.'),
-  anonymous: z.boolean().prefault(false).describe('Whether clients may come in without a password.'),
-});
-
 const broker = z
   .strictObject({
     listeners: z.array(listener).prefault([]).describe('Where MQTT clients of the plant connect.'),
+    passwordFile: path
+      .optional()
+      .describe("Users and their passwords, a file of Mosquitto's; see holdfast passwd. SIGHUP reads it anew."),
+    aclFile: path
+      .optional()
+      .describe("What each user may read and write, a file of Mosquitto's; see holdfast acl test. Absent: everything."),
     packetBytesMax: size('1KiB', PACKET_MAX).prefault('256KiB').describe('Largest MQTT packet that is accepted.'),
     connectTimeout: duration('100ms', '10m').prefault('5s').describe('Time a new connection has for its CONNECT.'),
     clientPendingMax: count(1, MANY)

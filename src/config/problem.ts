@@ -5,6 +5,7 @@ export interface Problem {
   readonly file: string;
   /** Counted from 1; null when the problem is the file as a whole. */
   readonly line: number | null;
+  /** Counted from 1; null when it is the line as a whole. */
   readonly col: number | null;
   /** Keys and list positions from the top, `readers.0.devices.1.asset`; empty for the file as a whole. */
   readonly path: string;
@@ -14,7 +15,7 @@ export interface Problem {
 
 /** `file:line:col: path: message`, the form that editors and CI jump from; a warning says so before its path. */
 export function formatProblem({ file, line, col, path, message, severity }: Problem): string {
-  const where = line === null ? file : `${file}:${line}:${col}`;
+  const where = [file, line, col].filter((part) => part !== null).join(':');
   return [where, severity === 'warning' ? 'warning' : '', path, message].filter((part) => part !== '').join(': ');
 }
 

@@ -16,15 +16,34 @@ const READABLE_BY_OTHERS = 0o044;
 
 /** What a gateway's operator should know before go-live, although it works. */
 export function* gatewayWarnings(config: GatewayConfig): Generator<Warning> {
-  for (const [index, { url, anonymous }] of config.broker.listeners.entries()) {
-    const { host } = endpointOf(url);
-    const path = ['broker', 'listeners', index, anonymous ? 'anonymous' : 'url'];
-    if (!anonymous) yield { path, message: 'lets nobody in: without anonymous: true there is no way to log in' };
-    else if (!isLoopback(host))
-      yield { path, message: `anybody who reaches ${host} may publish and subscribe without a password` };
-  }
+  yield* accessWarnings(config.broker);
   yield* connectionWarnings('upstream', config.upstream);
   yield* readerWarnings(config.readers, config.bridge.topics);
+}
+
+function* accessWarnings({ listeners, passwordFile, aclFile }: GatewayConfig['broker']): Generator<Warning> {
+  let hasUsers = passwordFile !== undefined;
+  for (const [index, { url, anonymous, tls }] of listeners.entries()) {
+    const { scheme, host } = endpointOf(url);
+    const at = (key: string) => ['broker', 'listeners', index, key];
+    hasUsers ||= tls?.userFromCertificate === true;
+    if (anonymous && tls?.userFromCertificate)
+      yield { path: at('anonymous'), message: 'has no effect where certificates name the users' };
+    else if (anonymous && !isLoopback(host)) {
+      const may = aclFile
+        ? 'may do without a password what the ACL file says'
+        : 'may publish and subscribe without a password';
+      yield { path: at('anonymous'), message: `anybody who reaches ${host} ${may}` };
+    } else if (!anonymous && !passwordFile && !tls?.userFromCertificate)
+      yield { path: at('url'), message: 'lets nobody in: without anonymous: true there is no way to log in' };
+    if (passwordFile && !tls && !isLoopback(host))
+      yield { path: at('url'), message: `passwords travel unencrypted; use ${scheme}s://` };
+  }
+  if (aclFile && !hasUsers && listeners.length > 0)
+    yield {
+      path: ['broker', 'aclFile'],
+      message: 'its user sections never apply: without passwordFile nobody has a proven name',
+    };
 }
 
 /** A password or readings that anybody on the way can read. */

@@ -14,7 +14,7 @@ import type { GatewayConfig } from '../config/gateway-schema.js';
 import { readSecret } from '../config/secret.js';
 import { type Clock, systemClock } from '../lib/clock.js';
 import { Closer } from '../lib/closer.js';
-import type { HoldfastError } from '../lib/errors.js';
+import { type HoldfastError, messageOf } from '../lib/errors.js';
 import type { Log } from '../lib/log.js';
 import type { GatewayId, Millis } from '../model/ids.js';
 import type { GatewayStatus } from '../model/status.js';
@@ -22,6 +22,7 @@ import { Spool } from '../spool/spool.js';
 import { Store } from '../store/store.js';
 import { GatewayPages } from '../web/gateway-pages.js';
 import { WebServer } from '../web/server.js';
+import { openAccess } from './access.js';
 import { downtimeGaps, ReaderSet } from './reader-set.js';
 import { SpoolRoom } from './spool-room.js';
 import { gatewayStatus } from './status.js';
@@ -38,17 +39,22 @@ const DOWNTIME_MS_MIN = 1_000;
 export class Gateway {
   private readonly closer = new Closer();
   private readonly hurry = new AbortController();
+  private reload_: () => Promise<void> = async () => {};
   private status_: () => Promise<GatewayStatus> = () => Promise.reject(new Error('the gateway is not open'));
   /** MQTT addresses that clients connect to, and the status page's, as they were bound. */
   addresses: { readonly mqtt: readonly string[]; readonly web: string | null } = { mqtt: [], web: null };
   /** Resolves with the error after which nothing is acknowledged any more; the process should end with its exit code. */
   failed: Promise<HoldfastError> = new Promise(() => {});
 
-  private constructor() {}
+  private readonly log: Log;
+
+  private constructor(log: Log) {
+    this.log = log;
+  }
 
   /** Opens everything, or closes what was opened and throws. A peer that is absent is no error: it is tried for ever. */
   static async open(config: GatewayConfig, log: Log, clock: Clock = systemClock): Promise<Gateway> {
-    const gateway = new Gateway();
+    const gateway = new Gateway(log);
     try {
       await gateway.start(config, log, clock);
       return gateway;
@@ -60,6 +66,19 @@ export class Gateway {
 
   status(): Promise<GatewayStatus> {
     return this.status_();
+  }
+
+  /**
+   * Reads anew what may change while it runs: passwords, access rules, certificates. All of it or nothing: what cannot be
+   * used is logged with its line, and everything stays as it was. Everything else in the config needs a restart.
+   */
+  async reload(): Promise<void> {
+    try {
+      await this.reload_();
+      this.log.info({}, 'Passwords, access rules and certificates are read anew');
+    } catch (error) {
+      this.log.error({ cause: messageOf(error) }, 'Nothing is reloaded, what was in use stays');
+    }
   }
 
   /** Ends in order; when `hurry` aborts, the waits for what is in progress are cut short. Nothing durable is lost either way. */
@@ -96,6 +115,7 @@ export class Gateway {
       store,
       admit: (message, identity, operations, done) => intake.admit(message, identity, operations, done),
       listeners: config.broker.listeners,
+      access: await openAccess(config.broker, clock, log),
       limits: {
         packetBytesMax: config.broker.packetBytesMax,
         connectTimeoutMs: config.broker.connectTimeout,
@@ -110,6 +130,7 @@ export class Gateway {
       log,
     });
     closer.push('broker', () => broker.close({ budgetMs: budget(BROKER_CLOSE_MS) }));
+    this.reload_ = () => broker.reload();
 
     const before = await spool.stats();
     if (before.received > 0 && startedAt - spool.previous.aliveAt >= DOWNTIME_MS_MIN) {

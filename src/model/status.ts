@@ -62,6 +62,8 @@ export interface BrokerStatus {
   readonly sent: number;
   readonly queuedRows: number;
   readonly pausedClients: number;
+  /** Clients that were not let in, since the start. */
+  readonly failedLogins: number;
   /** By reason, each present from the start. */
   readonly dropped: Readonly<Record<string, number>>;
 }

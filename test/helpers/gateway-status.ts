@@ -64,6 +64,7 @@ export function gatewayStatus(parts: StatusParts = {}): GatewayStatus {
       sent: 25_800_000,
       queuedRows: 0,
       pausedClients: 0,
+      failedLogins: 0,
       dropped: { 'too-large': 0, acl: 0, 'qos0-overload': 0 },
       ...broker,
     },

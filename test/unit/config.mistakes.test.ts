@@ -92,7 +92,7 @@ const CASES: Record<string, { text: string; said: string[] }> = {
     - { url: "tcp://127.0.0.1:1883" }\n    - { url: "mqtt://" }\n    - { url: "mqtt://u:hunter2@h" }\n    - { url: "ws://h/mqtt" }\n    - { url: "mqtt://h:99999" }\n`,
     said: [
       'c.yaml:2:18: upstream.url: must name a port; 0 is only for listeners',
-      'c.yaml:5:14: broker.listeners.0.url: expected a URL like mqtt://HOST:PORT, with one of mqtt://, ws://; found tcp://',
+      'c.yaml:5:14: broker.listeners.0.url: expected a URL like mqtt://HOST:PORT, with one of mqtt://, mqtts://, ws://, wss://; found tcp://',
       'c.yaml:6:14: broker.listeners.1.url: expected a URL like mqtt://HOST:PORT',
       'c.yaml:7:14: broker.listeners.2.url: must not contain credentials; write them as username and password',
       'c.yaml:8:14: broker.listeners.3.url: must not have a path, found /mqtt',

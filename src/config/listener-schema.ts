@@ -1,0 +1,51 @@
+import * as z from 'zod';
+import { tryEndpoint, url } from './address.js';
+import { path } from './connection-schema.js';
+
+const tls = z
+  .strictObject({
+    cert: path.describe("File with the listener's certificate and its intermediates (PEM)."),
+    key: path.describe('File with the key of the certificate (PEM).'),
+    ca: path.optional().describe('File with the authorities whose client certificates are accepted (PEM).'),
+    crl: path.optional().describe('File with the lists of revoked client certificates, one of each authority (PEM).'),
+    requireCertificate: z
+      .boolean()
+      .prefault(false)
+      .describe('Whether a client must have a certificate of one of these authorities.'),
+    userFromCertificate: z
+      .boolean()
+      .prefault(false)
+      .describe("Whether the common name of the client's certificate is its user; no password is asked for then."),
+    minVersion: z.enum(['1.2', '1.3']).prefault('1.2').describe('Oldest TLS version that is accepted.'),
+  })
+  .superRefine((value, context) => {
+    const needs = (key: keyof typeof value, other: keyof typeof value) => {
+      if (value[key] && !value[other]) context.addIssue({ code: 'custom', path: [key], message: `needs ${other} too` });
+    };
+    needs('requireCertificate', 'ca');
+    needs('ca', 'requireCertificate');
+    needs('crl', 'ca');
+    needs('userFromCertificate', 'requireCertificate');
+  });
+
+/** One door of the plant's broker. */
+export const listener = z
+  .strictObject({
+    url: url(['mqtt', 'mqtts', 'ws', 'wss'], { freePort: true }).describe(
+      'Where to listen: mqtt://HOST:PORT, mqtts://HOST:PORT, ws://HOST:PORT or wss://HOST:PORT.',
+    ),
+    anonymous: z.boolean().prefault(false).describe('Whether clients may come in without a password.'),
+    tls: tls.optional().describe('Certificate of an mqtts:// or wss:// listener. A changed file is taken by itself.'),
+  })
+  .superRefine((value, context) => {
+    const scheme = tryEndpoint(value.url)?.scheme;
+    const secure = scheme === 'mqtts' || scheme === 'wss';
+    if (value.tls && !secure && scheme)
+      context.addIssue({
+        code: 'custom',
+        path: ['tls'],
+        message: `has no effect with ${scheme}://; use ${scheme}s://`,
+      });
+    if (!value.tls && secure)
+      context.addIssue({ code: 'custom', path: ['url'], message: `${scheme}:// needs tls with cert and key` });
+  });

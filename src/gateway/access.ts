@@ -1,0 +1,67 @@
+/** Who may do what on the plant's broker, as the config says; and the same questions without a broker, for the commands. */
+import { type Access, anonymousAccess } from '../broker/access.js';
+import { AccessFiles } from '../broker/access-files.js';
+import { Acl, type Decision, READ, WRITE } from '../broker/acl-file.js';
+import type { LineProblem } from '../broker/line-problem.js';
+import { changePassword } from '../broker/password-file.js';
+import { newHash } from '../broker/password-hash.js';
+import { readTls } from '../broker/tls-files.js';
+import { isReserved } from '../broker/topics.js';
+import type { GatewayConfig } from '../config/gateway-schema.js';
+import type { Problem } from '../config/problem.js';
+import { type Clock, systemClock } from '../lib/clock.js';
+import { HoldfastError } from '../lib/errors.js';
+import { type Log, silentLog } from '../lib/log.js';
+
+type BrokerConfig = GatewayConfig['broker'];
+
+/** Throws `config.invalid` with every bad line. */
+export async function openAccess(config: BrokerConfig, clock: Clock, log: Log): Promise<Access> {
+  const { passwordFile, aclFile } = config;
+  if (passwordFile === undefined && aclFile === undefined) return anonymousAccess;
+  return AccessFiles.open({ passwordFile, aclFile, clock, log });
+}
+
+/** What is wrong with the files that a config names: they are not looked at when the config itself is read. */
+export async function accessProblems(config: BrokerConfig): Promise<Problem[]> {
+  const parts = [
+    openAccess(config, systemClock, silentLog),
+    ...config.listeners.flatMap(({ tls }) => (tls ? [readTls(tls)] : [])),
+  ];
+  const problems: Problem[] = [];
+  for (const part of await Promise.allSettled(parts)) {
+    if (part.status === 'fulfilled') continue;
+    if (!(part.reason instanceof HoldfastError)) throw part.reason;
+    for (const problem of (part.reason.values.problems ?? []) as LineProblem[])
+      problems.push({ ...problem, col: null, path: '', severity: 'error' });
+  }
+  return problems;
+}
+
+export interface AccessQuestion {
+  readonly aclFile: string;
+  /** Undefined: anonymous. */
+  readonly user: string | undefined;
+  readonly clientId: string;
+  readonly topic: string;
+  readonly action: 'read' | 'write';
+}
+
+/** What the ACL file answers, and which line does. Throws `config.invalid`. */
+export async function explainAccess(question: AccessQuestion): Promise<Decision> {
+  const { aclFile, user = null, clientId, topic, action } = question;
+  const acl = await Acl.read(aclFile);
+  if (action === 'write' && isReserved(topic))
+    return { allowed: false, rule: null, reason: 'topics that begin with $ are written by the broker alone' };
+  return acl.decide({ user, clientId }, action === 'read' ? READ : WRITE, topic);
+}
+
+/** Creates the file where there is none. Throws `usage.invalid`. */
+export async function setPassword(file: string, user: string, password: string, iterations?: number): Promise<void> {
+  await changePassword(file, user, await newHash(password, iterations));
+}
+
+/** False when the file does not have the user. */
+export async function deletePassword(file: string, user: string): Promise<boolean> {
+  return changePassword(file, user, null);
+}
