@@ -57,7 +57,8 @@ export const anonymousAccess: Access = {
 /** The answer where it does not depend on a password; undefined where it does. */
 export function withoutPassword(credentials: Credentials, hasPasswords = false): Principal | null | undefined {
   const { clientId, username, anonymousAllowed, certificateUser } = credentials;
+  // An empty name is none, as for Mosquitto.
   if (certificateUser !== undefined) return certificateUser === null ? null : { user: certificateUser, clientId };
-  if (hasPasswords && username !== undefined) return undefined;
+  if (hasPasswords && username) return undefined;
   return anonymousAllowed ? { user: null, clientId } : null;
 }

@@ -1,3 +1,4 @@
+import { acl } from './acl.js';
 import { check } from './check.js';
 import type { CliCommand } from './command.js';
 import { config } from './config.js';
@@ -5,7 +6,8 @@ import { decode } from './decode.js';
 import { demo } from './demo.js';
 import { gateway } from './gateway.js';
 import { ingest } from './ingest.js';
+import { passwd } from './passwd.js';
 import { simulate } from './simulate.js';
 
 /** Every command of the program, in the order in which help lists them. */
-export const commands: readonly CliCommand[] = [gateway, ingest, demo, simulate, check, config, decode];
+export const commands: readonly CliCommand[] = [gateway, ingest, demo, simulate, check, config, passwd, acl, decode];
