@@ -31,13 +31,15 @@ interface Lane {
 
 export class LoginGuard {
   private readonly clock: Clock;
+  private readonly wait: (ms: number) => Promise<void>;
   private readonly lanes = new Map<string, Lane>();
   private waiting = 0;
   private free = CHECKS_MAX;
   private readonly queue: (() => void)[] = [];
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, wait: (ms: number) => Promise<void> = sleep) {
     this.clock = clock;
+    this.wait = wait;
   }
 
   /** Runs `check` when it is this attempt's turn, unless `isGone`. Throws ProtocolError when too many wait. */
@@ -59,7 +61,7 @@ export class LoginGuard {
   }
 
   private async attempt(lane: Lane, isGone: () => boolean, check: () => Promise<boolean>): Promise<boolean> {
-    await sleep(lane.notBefore - this.clock.mono());
+    await this.wait(lane.notBefore - this.clock.mono());
     if (isGone()) return false;
     if (this.free > 0) this.free--;
     else await new Promise<void>((resolve) => this.queue.push(resolve));
