@@ -16,7 +16,7 @@ export interface TlsOptions {
   readonly requireCertificate?: boolean;
   /** The common name of the client's certificate is the user; needs `requireCertificate`. */
   readonly userFromCertificate?: boolean;
-  readonly minVersion?: '1.2' | '1.3';
+  readonly minVersion?: 'TLSv1.2' | 'TLSv1.3';
 }
 
 export interface TlsFiles {
@@ -28,14 +28,14 @@ export interface TlsFiles {
 const PEM_BLOCK = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
 /** Throws `config.invalid` when a file cannot be used, or certificate and key do not belong together. */
-export async function readTls({ cert, key, ca, crl, minVersion = '1.2' }: TlsOptions): Promise<TlsFiles> {
+export async function readTls({ cert, key, ca, crl, minVersion = 'TLSv1.2' }: TlsOptions): Promise<TlsFiles> {
   const files = [cert, key, ca, crl].map(async (file) => (file === undefined ? undefined : readText(file)));
   const [certText, keyText, caText, crlText] = await allOrProblems('the TLS files are not valid', files);
   const own = certificatesIn(cert, certText as string);
   const context: SecureContextOptions = {
     cert: certText,
     key: keyText,
-    minVersion: `TLSv${minVersion}`,
+    minVersion,
     ...(ca === undefined ? {} : { ca: certificatesIn(ca, caText as string).map(String) }),
     ...(crlText === undefined ? {} : { crl: crlText }),
   };

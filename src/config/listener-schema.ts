@@ -16,7 +16,7 @@ const tls = z
       .boolean()
       .prefault(false)
       .describe("Whether the common name of the client's certificate is its user; no password is asked for then."),
-    minVersion: z.enum(['1.2', '1.3']).prefault('1.2').describe('Oldest TLS version that is accepted.'),
+    minVersion: z.enum(['TLSv1.2', 'TLSv1.3']).prefault('TLSv1.2').describe('Oldest TLS version that is accepted.'),
   })
   .superRefine((value, context) => {
     const needs = (key: keyof typeof value, other: keyof typeof value) => {

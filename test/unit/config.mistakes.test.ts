@@ -135,6 +135,25 @@ const CASES: Record<string, { text: string; said: string[] }> = {
     text: 'gateway: { id: a }\nupstream: { url: "mqtt://h", protocolVersion: 4, password: { env: P } }\n',
     said: ['c.yaml:2:60: upstream.password: needs a username in MQTT 3.1.1'],
   },
+  'TLS settings of a listener that do not go together': {
+    text: `${HEAD}broker:\n  listeners:
+    - { url: "mqtt://h", tls: { cert: c, key: k } }
+    - { url: "wss://h" }
+    - { url: "mqtts://h:1", tls: { cert: c, key: k, requireCertificate: true } }
+    - { url: "mqtts://h:2", tls: { cert: c, key: k, userFromCertificate: true, crl: r } }
+    - { url: "mqtts://h:3", tls: { cert: c, key: k, ca: a } }
+    - { url: "mqtts://h:4", tls: { cert: c, minVersion: 1.2 } }\n`,
+    said: [
+      'c.yaml:5:31: broker.listeners.0.tls: has no effect with mqtt://; use mqtts://',
+      'c.yaml:6:14: broker.listeners.1.url: wss:// needs tls with cert and key',
+      'c.yaml:7:73: broker.listeners.2.tls.requireCertificate: needs ca too',
+      'c.yaml:8:74: broker.listeners.3.tls.userFromCertificate: needs requireCertificate too',
+      'c.yaml:8:85: broker.listeners.3.tls.crl: needs ca too',
+      'c.yaml:9:57: broker.listeners.4.tls.ca: needs requireCertificate too',
+      'c.yaml:10:34: broker.listeners.5.tls.key: is required',
+      'c.yaml:10:57: broker.listeners.5.tls.minVersion: expected one of TLSv1.2, TLSv1.3, found the number 1.2',
+    ],
+  },
   'two listeners want one port': {
     text: `${HEAD}broker:\n  listeners:\n    - { url: "mqtt://127.0.0.1:1883" }\n    - { url: "ws://0.0.0.0:1883" }\n    - { url: "ws://127.0.0.1:0" }\n    - { url: "mqtt://127.0.0.1:0" }\nweb: { listen: "127.0.0.1:1883" }\n`,
     said: [

@@ -68,3 +68,23 @@ test('warned when two readers share a link', (t) => {
     'c.yaml:8:10: warning: readers.1.url: the same link as readers.0; put the devices together, many PLCs take one connection only',
   ]);
 });
+
+test('warned of what a password file, an ACL file and certificates change', (t) => {
+  const said = (broker: string) =>
+    complaints(configFile(t, `${HEAD}broker: ${broker}\n`)).map((line) =>
+      line.replace(/^c\.yaml:3:\d+: warning: broker\./, ''),
+    );
+  const tls = 'tls: { cert: c, key: k, ca: a, requireCertificate: true, userFromCertificate: true }';
+  assert.deepEqual(said('{ listeners: [{ url: "mqtt://127.0.0.1" }], passwordFile: p, aclFile: a }'), []);
+  assert.deepEqual(said('{ listeners: [{ url: "mqtt://0.0.0.0" }], passwordFile: p }'), [
+    'listeners.0.url: passwords travel unencrypted; use mqtts://',
+  ]);
+  assert.deepEqual(said('{ listeners: [{ url: "ws://0.0.0.0", anonymous: true }], aclFile: a }'), [
+    'listeners.0.anonymous: anybody who reaches 0.0.0.0 may do without a password what the ACL file says',
+    'aclFile: its user sections never apply: without passwordFile nobody has a proven name',
+  ]);
+  assert.deepEqual(said(`{ listeners: [{ url: "mqtts://0.0.0.0", ${tls} }], aclFile: a }`), []);
+  assert.deepEqual(said(`{ listeners: [{ url: "mqtts://0.0.0.0", anonymous: true, ${tls} }] }`), [
+    'listeners.0.anonymous: has no effect where certificates name the users',
+  ]);
+});
