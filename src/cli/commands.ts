@@ -5,9 +5,21 @@ import { config } from './config.js';
 import { decode } from './decode.js';
 import { demo } from './demo.js';
 import { gateway } from './gateway.js';
+import { importCommand } from './import.js';
 import { ingest } from './ingest.js';
 import { passwd } from './passwd.js';
 import { simulate } from './simulate.js';
 
 /** Every command of the program, in the order in which help lists them. */
-export const commands: readonly CliCommand[] = [gateway, ingest, demo, simulate, check, config, passwd, acl, decode];
+export const commands: readonly CliCommand[] = [
+  gateway,
+  ingest,
+  demo,
+  simulate,
+  check,
+  config,
+  passwd,
+  acl,
+  importCommand,
+  decode,
+];
