@@ -9,7 +9,7 @@ export const DROP_REASONS = [
   'expired',
   /** Larger than the subscriber's maximum packet size. */
   'too-large',
-  /** Published to a topic the client may not write, or for a subscriber who may not read it. */
+  /** Published to a topic the client may not write. */
   'denied',
   /** Delivered, but not kept as the topic's retained message. */
   'retained-full',

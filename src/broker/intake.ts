@@ -123,10 +123,7 @@ export class Intake {
     const retain = message.retain && retainAsPublished;
     const { outbox } = session;
     // Looked at again when it leaves; here it saves the row, and the place of a message that may be read.
-    if (!this.shared.access.mayReceive(session.principal, message.topic)) {
-      this.shared.counters.dropped.denied++;
-      return null;
-    }
+    if (!this.shared.access.mayReceive(session.principal, message.topic)) return null;
     if (qos === 0 || !session.persistent) return { session, outbox, qos, retain, ids, packetId: 0, opIndex: -1 };
     if (session.rows >= this.shared.limits.sessionQueueRowsMax) {
       this.shared.counters.dropped['session-queue-full']++;

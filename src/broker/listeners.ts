@@ -60,10 +60,18 @@ export async function listen(
     const message = scheme ? 'mqtts: and wss: need tls, and only they' : 'cannot be listened on';
     throw new HoldfastError('listen.failed', `${options.url}: ${message}`, { values: { url: options.url } });
   }
-  const take: Take = (stream, socket) => onConnection(stream, entranceOf(options, socket));
   const keeper = options.tls && (await TlsKeeper.open(options.tls, options.url, log));
-  const server = serverFor(url, scheme, keeper, limits, take);
-  const shaking = keeper ? unsecured(server) : new Map<string, Socket>();
+  const server = serverFor(scheme, keeper, limits);
+  // The broker counts its clients, but not who has not become one yet.
+  server.maxConnections = limits.clientsMax;
+  const strangers = strangersOf(server);
+  const take: Take = (stream, socket) => {
+    strangers.delete(keyOf(socket));
+    onConnection(stream, entranceOf(options, socket));
+  };
+  if (scheme.webSocket) acceptWebSockets(server as HttpServer, url.pathname, limits.packetBytesMax, take);
+  else server.on(scheme.tls ? 'secureConnection' : 'connection', (socket: Socket) => take(socket, socket));
+  keeper?.serve(server);
   try {
     await bind(server, url.hostname.replace(/^\[|\]$/g, ''), url.port === '' ? scheme.port : Number(url.port), options);
   } catch (error) {
@@ -78,38 +86,25 @@ export async function listen(
     close: async () => {
       keeper?.close();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      // Nobody else knows of connections that are still in their TLS handshake.
-      for (const socket of shaking.values()) socket.destroy();
+      for (const socket of strangers.values()) socket.destroy();
       await closed;
     },
   };
 }
 
 function entranceOf({ anonymous, tls }: ListenerOptions, socket: Socket): Entrance {
+  const userOf = () => (socket instanceof TLSSocket ? commonNameOf(socket) : null);
   return {
     anonymousAllowed: anonymous === true,
     address: socket.remoteAddress?.replace(/^::ffff:/, '') ?? '',
-    certificateUser: tls?.userFromCertificate && socket instanceof TLSSocket ? commonNameOf(socket) : undefined,
+    certificateUser: tls?.userFromCertificate ? userOf() : undefined,
   };
 }
 
-function serverFor(
-  url: URL,
-  { tls, webSocket }: Scheme,
-  keeper: TlsKeeper | undefined,
-  limits: BrokerLimits,
-  take: Take,
-): Server {
+function serverFor({ tls, webSocket }: Scheme, keeper: TlsKeeper | undefined, limits: BrokerLimits): Server {
   const secure = { ...keeper?.serverOptions, handshakeTimeout: limits.connectTimeoutMs, noDelay: true };
-  let server: Server;
-  if (webSocket) {
-    const http = tls ? createHttpsServer(secure) : createHttpServer();
-    acceptWebSockets(http, url.pathname, limits.packetBytesMax, take);
-    server = http;
-  } else if (tls) server = createTlsServer(secure, (socket) => take(socket, socket));
-  else server = createServer({ noDelay: true }, (socket) => take(socket, socket));
-  keeper?.serve(server);
-  return server;
+  if (webSocket) return tls ? createHttpsServer(secure) : createHttpServer();
+  return tls ? createTlsServer(secure) : createServer({ noDelay: true });
 }
 
 /** `packetBytesMax` bounds a WebSocket message, which may hold several packets or part of one. */
@@ -137,19 +132,25 @@ function namedIn(offered: readonly string[]): string | undefined {
   return SUBPROTOCOLS.find((name) => offered.includes(name));
 }
 
-/** The connections of a TLS server that have not finished their handshake. */
-function unsecured(server: Server): ReadonlyMap<string, Socket> {
-  const sockets = new Map<string, Socket>();
-  const keyOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
+/**
+ * Connections that nobody has taken yet: in their TLS handshake, or before the upgrade to WebSocket. Nobody else knows of
+ * them, and the server would wait for them when it closes.
+ */
+function strangersOf(server: Server): Map<string, Socket> {
+  const strangers = new Map<string, Socket>();
   server.on('connection', (socket) => {
     const key = keyOf(socket);
-    sockets.set(key, socket);
+    strangers.set(key, socket);
     socket.once('close', () => {
-      if (sockets.get(key) === socket) sockets.delete(key);
+      if (strangers.get(key) === socket) strangers.delete(key);
     });
   });
-  server.on('secureConnection', (socket: TLSSocket) => sockets.delete(keyOf(socket)));
-  return sockets;
+  return strangers;
+}
+
+/** The same for a socket and the TLS around it. */
+function keyOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
 }
 
 async function bind(server: Server, host: string, port: number, { url }: ListenerOptions): Promise<void> {

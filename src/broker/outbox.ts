@@ -299,7 +299,6 @@ export class Outbox {
     const { output, version, packetBytesMax, topicAliasMax } = this.options;
     const { counters, clock, access } = this.shared;
     if (!access.mayReceive(this.session.principal, message.topic)) {
-      counters.dropped.denied++;
       this.forget(id);
       return;
     }

@@ -52,9 +52,9 @@ export async function fingerprintOf({ cert, key, ca, crl }: TlsOptions): Promise
   return stats.map((found) => (found ? `${found.mtimeMs}/${found.ino}/${found.size}` : '-')).join(' ');
 }
 
-/** The subject's common name, or null when there is none or more than one: then it is not clear who it is. */
+/** The common name of a certificate that was checked, or null when there is none or more than one: who is it then? */
 export function commonNameOf(socket: TLSSocket): string | null {
-  const name: unknown = socket.getPeerCertificate().subject?.CN;
+  const name: unknown = socket.authorized ? socket.getPeerCertificate().subject?.CN : undefined;
   return typeof name === 'string' && name !== '' && !/[\0\ufffd]/.test(name) ? name : null;
 }
 

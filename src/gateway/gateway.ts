@@ -39,6 +39,7 @@ const DOWNTIME_MS_MIN = 1_000;
 export class Gateway {
   private readonly closer = new Closer();
   private readonly hurry = new AbortController();
+  private reloading: Promise<void> = Promise.resolve();
   private reload_: () => Promise<void> = async () => {};
   private status_: () => Promise<GatewayStatus> = () => Promise.reject(new Error('the gateway is not open'));
   /** MQTT addresses that clients connect to, and the status page's, as they were bound. */
@@ -72,7 +73,13 @@ export class Gateway {
    * Reads anew what may change while it runs: passwords, access rules, certificates. All of it or nothing: what cannot be
    * used is logged with its line, and everything stays as it was. Everything else in the config needs a restart.
    */
-  async reload(): Promise<void> {
+  reload(): Promise<void> {
+    // One after the other, so that what was read last is what counts.
+    this.reloading = this.reloading.then(() => this.reloadNow());
+    return this.reloading;
+  }
+
+  private async reloadNow(): Promise<void> {
     try {
       await this.reload_();
       this.log.info({}, 'Passwords, access rules and certificates are read anew');

@@ -37,7 +37,9 @@ function clientOptions(plants: Authority, own?: Certificate): ConnectionOptions 
 
 /** The return code of CONNACK, or why there was none; and the socket. */
 async function enter(t: TestContext, port: number, options: ConnectionOptions, connect: object = {}) {
-  const socket = connectTls({ port, ...options });
+  const { onSession, ...tls } = options as ConnectionOptions & { onSession?: (session: Buffer) => void };
+  const socket = connectTls({ port, ...tls });
+  if (onSession) socket.on('session', onSession);
   t.after(() => socket.destroy());
   const parser = mqtt.parser({ protocolVersion: 4 });
   const answer = new Promise<number | string>((resolve) => {
@@ -212,16 +214,46 @@ test('a listener does not open with files that cannot be used, and says which', 
     );
 });
 
-test('a client that never finishes its handshake does not hold up the end', { skip }, async (t) => {
+test('a resumed TLS session is still its user, and ends with a reload', { skip }, async (t) => {
   const plants = authority(t);
-  const plant = await openSecure(t, plants.issue('server', '/CN=plant'), { limits: { connectTimeoutMs: 100_000 } });
-  const socket = connectTcp(plant.port, '127.0.0.1');
-  t.after(() => socket.destroy());
-  await once(socket, 'connect');
+  const [alice, bob] = [plants.issue('alice', '/CN=alice'), plants.issue('bob', '/CN=bob')];
+  plants.revoke(bob);
+  const client = { ca: plants.ca, crl: plants.list(), requireCertificate: true, userFromCertificate: true };
+  const plant = await openSecure(t, { ...plants.issue('server', '/CN=plant'), ...client });
+  for (const maxVersion of ['TLSv1.2', 'TLSv1.3'] as const) {
+    const options = { ...clientOptions(plants, alice), maxVersion };
+    const sessions: Buffer[] = [];
+    const first = await enter(t, plant.port, {
+      ...options,
+      onSession: (session: Buffer) => sessions.push(session),
+    } as ConnectionOptions);
+    assert.equal(first.answer, 0);
+    const session = await until('a ticket', () => sessions.at(-1));
+    const second = await enter(t, plant.port, { ...options, session });
+    assert.deepEqual([second.answer, second.socket.isSessionReused()], [0, true]);
+    await plant.broker.reload();
+    const third = await enter(t, plant.port, { ...options, session });
+    assert.deepEqual([third.answer, third.socket.isSessionReused()], [0, false]);
+  }
+});
+
+test('who never becomes a client does not hold up the end', { skip }, async (t) => {
+  const plants = authority(t);
+  const tls = plants.issue('server', '/CN=plant');
+  const schemes = ['mqtts', 'ws', 'wss'];
+  const listeners = schemes.map((scheme) => ({ url: `${scheme}://127.0.0.1:0`, ...(scheme === 'ws' ? {} : { tls }) }));
+  const plant = await openPlant(t, { listeners, limits: { connectTimeoutMs: 100_000 } });
+  const sockets = await Promise.all(
+    plant.broker.addresses.map(async (url) => {
+      const socket = connectTcp(Number(new URL(url).port), '127.0.0.1');
+      t.after(() => socket.destroy());
+      await once(socket, 'connect');
+      return socket;
+    }),
+  );
   // The listener has seen it when a later one has come in.
-  assert.equal((await enter(t, plant.port, clientOptions(plants))).answer, 0);
-  const closed = once(socket, 'close');
-  socket.resume();
+  await enter(t, plant.port, clientOptions(plants));
+  const closed = Promise.all(sockets.map((socket) => once(socket.resume(), 'close')));
   await plant.close();
   await closed;
 });
