@@ -7,6 +7,7 @@ import type { Clock } from '../lib/clock.js';
 import { type Log, RateLimit } from '../lib/log.js';
 import { type Access, type Credentials, type Principal, type Revoked, withoutPassword } from './access.js';
 import { Acl, READ, WRITE } from './acl-file.js';
+import { Decisions } from './decisions.js';
 import { allOrProblems } from './line-problem.js';
 import { LoginGuard } from './login-guard.js';
 import { type Passwords, readPasswords } from './password-file.js';
@@ -21,17 +22,13 @@ export interface AccessFilesOptions {
 
 interface Contents {
   readonly passwords: Passwords | null;
-  readonly acl: Acl | null;
+  /** Null: everybody may do everything. */
+  readonly rules: Decisions | null;
   /** Checked in place of a user who does not exist, so that the time of the answer does not tell. */
   readonly decoy: PasswordHash;
   /** By user: passwords that were right, hashed under a key of this process, so that coming back costs next to nothing. */
   readonly right: Map<string, Buffer>;
-  /** By client: what it may do with the topics that it has used. */
-  readonly decided: WeakMap<Principal, Map<string, number>>;
 }
-
-/** A client that uses more topics is decided anew from time to time. */
-const DECIDED_TOPICS_MAX = 2_000;
 
 export class AccessFiles implements Access {
   private readonly options: AccessFilesOptions;
@@ -60,7 +57,7 @@ export class AccessFiles implements Access {
   }
 
   mayPublish(principal: Principal, topic: string): boolean {
-    return (this.rights(principal, topic) & WRITE) !== 0;
+    return this.contents.rules?.allows(principal, WRITE, topic) ?? true;
   }
 
   /** Always: what may not be read is not delivered, as by Mosquitto, and a filter may also match what may. */
@@ -69,7 +66,7 @@ export class AccessFiles implements Access {
   }
 
   mayReceive(principal: Principal, topic: string): boolean {
-    return (this.rights(principal, topic) & READ) !== 0;
+    return this.contents.rules?.allows(principal, READ, topic) ?? true;
   }
 
   async prepare(): Promise<() => Revoked> {
@@ -82,7 +79,7 @@ export class AccessFiles implements Access {
   }
 
   private async checkPassword(credentials: Credentials): Promise<Principal | null> {
-    const { username, password, clientId, address, isGone } = credentials;
+    const { username, password, clientId, address } = credentials;
     const user = username as string;
     if (password === undefined) return null;
     const { passwords, right, decoy } = this.contents;
@@ -92,7 +89,7 @@ export class AccessFiles implements Access {
     if (!(known && timingSafeEqual(known, digest))) {
       const isRight = await this.guard.run(
         address,
-        () => isGone.call(credentials),
+        () => credentials.isGone(),
         async () => (await verify(entry?.hash ?? decoy, password)) && entry !== undefined,
       );
       // The files may have been read anew meanwhile.
@@ -100,23 +97,6 @@ export class AccessFiles implements Access {
       right.set(user, digest);
     }
     return { user, clientId };
-  }
-
-  private rights(principal: Principal, topic: string): number {
-    const { acl, decided } = this.contents;
-    if (!acl) return READ | WRITE;
-    let topics = decided.get(principal);
-    if (!topics) {
-      topics = new Map();
-      decided.set(principal, topics);
-    }
-    let rights = topics.get(topic);
-    if (rights === undefined) {
-      rights = (acl.allows(principal, READ, topic) ? READ : 0) | (acl.allows(principal, WRITE, topic) ? WRITE : 0);
-      if (topics.size >= DECIDED_TOPICS_MAX) topics.clear();
-      topics.set(topic, rights);
-    }
-    return rights;
   }
 
   private complain({ address, clientId, username, certificateUser }: Credentials): void {
@@ -129,16 +109,16 @@ export class AccessFiles implements Access {
 
 async function read({ passwordFile, aclFile }: AccessFilesOptions): Promise<Contents> {
   let passwords: Passwords | null = null;
-  let acl: Acl | null = null;
+  let rules: Decisions | null = null;
   await allOrProblems('the access files are not valid', [
     (async () => {
       if (passwordFile !== undefined) passwords = await readPasswords(passwordFile);
     })(),
     (async () => {
-      if (aclFile !== undefined) acl = await Acl.read(aclFile);
+      if (aclFile !== undefined) rules = new Decisions(await Acl.read(aclFile));
     })(),
   ]);
-  return { passwords, acl, decoy: decoyFor(passwords), right: new Map(), decided: new WeakMap() };
+  return { passwords, rules, decoy: decoyFor(passwords), right: new Map() };
 }
 
 /** As slow as the slowest hash of the file. */

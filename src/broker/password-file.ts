@@ -44,10 +44,8 @@ export async function readPasswords(file: string): Promise<Passwords> {
 export async function changePassword(file: string, user: string, hash: string | null): Promise<boolean> {
   const fault = userFault(user);
   if (fault) throw new HoldfastError('usage.invalid', fault);
-  const text = await readText(file).catch((error) => {
-    if (hash !== null && error instanceof HoldfastError && error.message.endsWith('there is no such file')) return '';
-    throw error;
-  });
+  const isNew = hash !== null && (await stat(file).catch(() => undefined)) === undefined;
+  const text = isNew ? '' : await readText(file);
   const lines = text === '' ? [] : text.replace(/\n$/, '').split('\n');
   const isUser = (line: string) => !line.startsWith('#') && line.includes(':') && userOf(line) === user;
   const at = lines.findIndex(isUser);

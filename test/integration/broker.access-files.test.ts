@@ -223,5 +223,5 @@ test('broker topics need a right as any other', async (t) => {
   plant.setAcl(`${ACL}topic read $SYS/#\n`);
   await plant.broker.reload();
   for (const { raw } of [alice, root]) await subscribe(raw, '$SYS/broker/version', 0);
-  assert.deepEqual([await payloads(alice.raw), await payloads(root.raw)], [[], ['holdfast']]);
+  assert.deepEqual([(await payloads(alice.raw)).length, (await payloads(root.raw)).length], [0, 1]);
 });

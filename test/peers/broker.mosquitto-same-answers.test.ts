@@ -6,6 +6,8 @@ import { appendFileSync, chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { AccessFiles } from '../../src/broker/access-files.js';
+import { changePassword } from '../../src/broker/password-file.js';
+import { newHash } from '../../src/broker/password-hash.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLog } from '../../src/lib/log.js';
 import { openPlant, RawClient } from '../helpers/broker.js';
@@ -218,7 +220,7 @@ async function answers(t: TestContext, broker: Broker, version: 4 | 5): Promise<
   return said;
 }
 
-function files(t: TestContext): { passwords: string; acl: string } {
+async function files(t: TestContext): Promise<{ passwords: string; acl: string }> {
   const dir = tempDir(t);
   chmodSync(dir, 0o755);
   const passwords = join(dir, 'passwd');
@@ -226,6 +228,11 @@ function files(t: TestContext): { passwords: string; acl: string } {
   writeFileSync(passwords, '');
   for (const [user, password] of Object.entries(USERS)) {
     const kind = user === 'bob' ? 'sha512' : 'sha512-pbkdf2';
+    if (user === 'carol') {
+      // What our own command writes, Mosquitto reads.
+      await changePassword(passwords, user, await newHash(password, 1000));
+      continue;
+    }
     execFileSync(mosquittoPasswd as string, ['-H', kind, '-b', passwords, user, password]);
   }
   appendFileSync(passwords, '# a comment, and a line without anything\n\n');
@@ -235,7 +242,7 @@ function files(t: TestContext): { passwords: string; acl: string } {
 }
 
 async function openTheirs(t: TestContext): Promise<Broker> {
-  const { passwords, acl } = files(t);
+  const { passwords, acl } = await files(t);
   const port = await freePort();
   const config = join(tempDir(t), 'mosquitto.conf');
   // 2.0.11 does not do by itself what its manual says of check_retain_source.
@@ -267,7 +274,7 @@ async function openTheirs(t: TestContext): Promise<Broker> {
 }
 
 async function openOurs(t: TestContext): Promise<Broker> {
-  const { passwords: passwordFile, acl: aclFile } = files(t);
+  const { passwords: passwordFile, acl: aclFile } = await files(t);
   const access = await AccessFiles.open({ passwordFile, aclFile, clock: systemClock, log: silentLog });
   const plant = await openPlant(t, { access });
   return {
