@@ -2,7 +2,7 @@
 import { type Access, anonymousAccess } from '../broker/access.js';
 import { AccessFiles } from '../broker/access-files.js';
 import { Acl, type Decision, READ, WRITE } from '../broker/acl-file.js';
-import type { LineProblem } from '../broker/line-problem.js';
+import { allOrProblems, type LineProblem } from '../broker/line-problem.js';
 import { changePassword } from '../broker/password-file.js';
 import { newHash } from '../broker/password-hash.js';
 import { readTls } from '../broker/tls-files.js';
@@ -15,27 +15,26 @@ import { type Log, silentLog } from '../lib/log.js';
 
 type BrokerConfig = GatewayConfig['broker'];
 
-/** Throws `config.invalid` with every bad line. */
+/** Throws `config.invalid` with all that is wrong with the files that the config names, those of the listeners included. */
 export async function openAccess(config: BrokerConfig, clock: Clock, log: Log): Promise<Access> {
-  const { passwordFile, aclFile } = config;
-  if (passwordFile === undefined && aclFile === undefined) return anonymousAccess;
-  return AccessFiles.open({ passwordFile, aclFile, clock, log });
+  const { passwordFile, aclFile, listeners } = config;
+  const certificates = listeners.flatMap(({ tls }) => (tls ? [readTls(tls)] : []));
+  const isOpen = passwordFile === undefined && aclFile === undefined;
+  const access = isOpen ? Promise.resolve(anonymousAccess) : AccessFiles.open({ passwordFile, aclFile, clock, log });
+  await allOrProblems<unknown>('files that the config names are not valid', [access, ...certificates]);
+  return access;
 }
 
 /** What is wrong with the files that a config names: they are not looked at when the config itself is read. */
 export async function accessProblems(config: BrokerConfig): Promise<Problem[]> {
-  const parts = [
-    openAccess(config, systemClock, silentLog),
-    ...config.listeners.flatMap(({ tls }) => (tls ? [readTls(tls)] : [])),
-  ];
-  const problems: Problem[] = [];
-  for (const part of await Promise.allSettled(parts)) {
-    if (part.status === 'fulfilled') continue;
-    if (!(part.reason instanceof HoldfastError)) throw part.reason;
-    for (const problem of (part.reason.values.problems ?? []) as LineProblem[])
-      problems.push({ ...problem, col: null, path: '', severity: 'error' });
+  try {
+    await openAccess(config, systemClock, silentLog);
+    return [];
+  } catch (error) {
+    if (!(error instanceof HoldfastError && Array.isArray(error.values.problems))) throw error;
+    const problems = error.values.problems as LineProblem[];
+    return problems.map((problem) => ({ ...problem, col: null, path: '', severity: 'error' }));
   }
-  return problems;
 }
 
 export interface AccessQuestion {

@@ -98,6 +98,8 @@ export class Gateway {
   private async start(config: GatewayConfig, log: Log, clock: Clock): Promise<void> {
     const startedAt = clock.now();
     const { closer, hurry } = this;
+    // Before the spool is touched: a line that is wrong in these files is as good as one in the config.
+    const access = await openAccess(config.broker, clock, log);
     const budget = (ms: number) => (hurry.signal.aborted ? 0 : ms);
 
     const pagesMax = Math.ceil(config.spool.bytesMax / PAGE_BYTES) + BROKER_PAGES;
@@ -122,7 +124,7 @@ export class Gateway {
       store,
       admit: (message, identity, operations, done) => intake.admit(message, identity, operations, done),
       listeners: config.broker.listeners,
-      access: await openAccess(config.broker, clock, log),
+      access,
       limits: {
         packetBytesMax: config.broker.packetBytesMax,
         connectTimeoutMs: config.broker.connectTimeout,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
@@ -102,6 +102,7 @@ test('check looks into the files that the config names', (t) => {
   });
   assert.match(holdfast(['gateway', '--config', file]).stderr, /passwd:1: expected user:hash/);
   assert.equal(holdfast(['gateway', '--config', file]).status, 78);
+  assert.equal(existsSync(join(dirname(file), 'data')), false, 'the spool is not touched');
   writeFileSync(passwords, '');
   writeFileSync(acl, '');
   assert.equal(run().status, 0);
