@@ -29,7 +29,12 @@ export interface Decision {
   readonly reason: string;
 }
 
-const GRANTS: Readonly<Record<string, number>> = { read: READ, write: WRITE, readwrite: READ | WRITE, deny: 0 };
+const GRANTS: ReadonlyMap<string, number> = new Map([
+  ['read', READ],
+  ['write', WRITE],
+  ['readwrite', READ | WRITE],
+  ['deny', 0],
+]);
 
 export class Acl {
   private readonly anonymous: Rule[] = [];
@@ -101,7 +106,7 @@ function parseRule(keyword: string, rest: string, line: number): Rule | string {
     return `expected topic, pattern or user at the beginning of the line, followed by a blank`;
   if (rest === '') return `${keyword} needs a topic`;
   const [, kind = '', filter = ''] = /^([^ ]+) +(.*)$/.exec(rest) ?? ['', 'readwrite', rest];
-  const grants = GRANTS[kind];
+  const grants = GRANTS.get(kind);
   if (grants === undefined)
     return `expected read, write, readwrite or deny before a topic with a blank in it, found ${JSON.stringify(kind)}`;
   const topic = filter.trim();

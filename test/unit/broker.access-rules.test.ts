@@ -116,6 +116,7 @@ test('every bad line is told with its number, and nothing is opened by it', () =
     'topic\tread a',
     ' # x',
     'pattern',
+    'topic constructor a',
   ];
   assert.throws(
     () => Acl.parse(lines.join('\n'), 'F'),
@@ -132,6 +133,7 @@ test('every bad line is told with its number, and nothing is opened by it', () =
         'F:8: expected topic, pattern or user at the beginning of the line, followed by a blank',
         'F:9: expected topic, pattern or user at the beginning of the line, followed by a blank',
         'F:10: pattern needs a topic',
+        'F:11: expected read, write, readwrite or deny before a topic with a blank in it, found "constructor"',
       ]);
       return true;
     },

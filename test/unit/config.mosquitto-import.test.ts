@@ -286,7 +286,7 @@ log_type error
 log_type warning
 queue_qos0_messages true
 retain_available true
-nonsense 1
+constructor 1
 max_queued_messages many
 `,
     { upstream: 'mqtt://192.0.2.1' },

@@ -2,7 +2,7 @@
 import type { Directive } from './conf-file.js';
 import type { Notes, Outcome } from './notes.js';
 import { isTrue, last, type Section } from './sections.js';
-import { literal, pathOf, urlOf, wholeNumber } from './values.js';
+import { literal, lookUp, pathOf, urlOf, wholeNumber } from './values.js';
 
 export interface BridgeDraft {
   readonly topics: readonly string[];
@@ -55,7 +55,7 @@ export function draftBridge({ opening, lines }: Section, notes: Notes): BridgeDr
     'is the upstream: messages travel in acknowledged batches to upstream.topic, not in topics of their own; holdfast ingest unpacks them',
   );
   for (const line of lines) {
-    const other = OTHERS[line.name];
+    const other = lookUp(OTHERS, line.name);
     if (other && !(line.value === 'false' && other[0] === 'unsupported')) notes.add(other[0], line, other[1]);
     else if (other) notes.kept(line, 'is so');
   }
@@ -93,8 +93,8 @@ function identityOf(lines: readonly Directive[], notes: Notes): Record<string, u
   const username = either('remote_username', 'username');
   const password = either('remote_password', 'password');
   const version = last(lines, 'bridge_protocol_version');
-  const protocolVersion = VERSIONS[version?.value ?? 'mqttv311'] ?? 4;
-  if (version && VERSIONS[version.value]) notes.kept(version, `protocolVersion ${protocolVersion}`);
+  const protocolVersion = lookUp(VERSIONS, version?.value ?? 'mqttv311') ?? 4;
+  if (version && lookUp(VERSIONS, version.value)) notes.kept(version, `protocolVersion ${protocolVersion}`);
   else if (version) notes.changed(version, 'MQTT 3.1.1');
   if (clientId) notes.kept(clientId, 'upstream.clientId');
   else

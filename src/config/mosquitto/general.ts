@@ -2,7 +2,7 @@
 import type { Directive } from './conf-file.js';
 import type { Notes, Outcome } from './notes.js';
 import { last } from './sections.js';
-import { wholeNumber } from './values.js';
+import { lookUp, wholeNumber } from './values.js';
 
 export interface GeneralDraft {
   readonly broker: Record<string, unknown>;
@@ -66,13 +66,13 @@ const SECURITY = /^(acl_file|password_file|psk_file|allow_|auto_id|auth_|plugin|
 
 export function draftGeneral(lines: readonly Directive[], notes: Notes): GeneralDraft {
   for (const line of lines) {
-    const other = OTHERS[line.name];
-    const [value, reason] = UNSUPPORTED_IF[line.name] ?? [];
+    const other = lookUp(OTHERS, line.name);
+    const [value, reason] = lookUp(UNSUPPORTED_IF, line.name) ?? [];
     if (other && !(line.value === 'false' && other[0] === 'unsupported')) notes.add(other[0], line, other[1]);
     else if (other) notes.kept(line, 'is so');
     else if (reason !== undefined && line.value === value) notes.unsupported(line, reason);
     else if (reason !== undefined) notes.kept(line, 'is so');
-    else if (!SECURITY.test(line.name) && !(line.name in LIMITS) && line.name !== 'log_type')
+    else if (!SECURITY.test(line.name) && !lookUp(LIMITS, line.name) && line.name !== 'log_type')
       notes.unsupported(line, 'is no setting that Mosquitto 2 knows here');
   }
   const broker: Record<string, unknown> = {};
@@ -114,7 +114,7 @@ const LIMITS: Readonly<Record<string, Limit>> = {
   },
   persistent_client_expiration: (value) => {
     const [, count, unit = ''] = /^(\d{1,6})([hdwmy])$/.exec(value) ?? [];
-    const hours = Math.round(Number(count) * (DAYS_OF[unit] ?? 0) * 24);
+    const hours = Math.round(Number(count) * (lookUp(DAYS_OF, unit) ?? 0) * 24);
     return hours > 0 ? ['sessionExpiryMax', `${Math.min(hours, EXPIRY_DAYS_MAX * 24)}h`, 'kept'] : undefined;
   },
   global_max_clients: (value) => {

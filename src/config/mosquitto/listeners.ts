@@ -2,7 +2,7 @@
 import type { Directive } from './conf-file.js';
 import type { Notes } from './notes.js';
 import { isTrue, last, type Section } from './sections.js';
-import { literal, pathOf, urlOf, wholeNumber } from './values.js';
+import { literal, lookUp, pathOf, urlOf, wholeNumber } from './values.js';
 
 export interface ListenerDraft {
   url: string;
@@ -49,10 +49,12 @@ export function draftListener({ opening, lines }: Section, notes: Notes): Listen
   const address = addressOf(opening, lines, notes);
   const allowed = last(lines, 'listener_allow_anonymous');
   if (allowed) notes.kept(allowed, `anonymous: ${isTrue(allowed)}`);
-  const closing = lines.find(({ name, value }) => name in CLOSING && value !== 'false' && value !== '');
+  const closing = lines.find(
+    ({ name, value }) => lookUp(CLOSING, name) !== undefined && value !== 'false' && value !== '',
+  );
   if (closing) notes.unsupported(closing, `${CLOSING[closing.name]}; this listener is left out`);
   for (const line of lines) {
-    const other = OTHERS[line.name];
+    const other = lookUp(OTHERS, line.name);
     if (other && !(line.value === 'false' && other[0] === 'unsupported'))
       notes.add(...([other[0], line, other[1]] as const));
     else if (other) notes.kept(line, 'is so');
@@ -93,7 +95,7 @@ function addressOf(opening: Directive | null, lines: readonly Directive[], notes
 function schemeOf(lines: readonly Directive[], notes: Notes): string | undefined {
   const line = last(lines, 'protocol');
   if (!line) return 'mqtt';
-  const scheme = PROTOCOLS[line.value];
+  const scheme = lookUp(PROTOCOLS, line.value);
   if (scheme) notes.kept(line, `${scheme}://`);
   else notes.unsupported(line, 'only mqtt and websockets can be listened for');
   return scheme;
@@ -105,7 +107,8 @@ function tlsOf(lines: readonly Directive[], notes: Notes): ListenerDraft['tls'] 
   const required = last(lines, 'require_certificate');
   const identity = last(lines, 'use_identity_as_username');
   const version = last(lines, 'tls_version');
-  if (version && TLS_VERSIONS[version.value]) notes.kept(version, `minVersion ${TLS_VERSIONS[version.value]}`);
+  const minVersion = lookUp(TLS_VERSIONS, version?.value ?? '');
+  if (version && minVersion) notes.kept(version, `minVersion ${minVersion}`);
   else if (version) notes.changed(version, 'TLS 1.2 is the oldest that is accepted');
   if (!cert || !key) {
     for (const line of [cert, key, required, identity, crl])
@@ -116,7 +119,6 @@ function tlsOf(lines: readonly Directive[], notes: Notes): ListenerDraft['tls'] 
   const folder = last(lines, 'capath');
   if (folder && !isTrue(required)) notes.kept(folder, 'not needed: no client certificates are asked for');
   else if (folder) notes.unsupported(folder, 'authorities are read from one file; put them together in a cafile');
-  const minVersion = TLS_VERSIONS[version?.value ?? ''];
   const tls = { cert: pathOf(cert), key: pathOf(key), ...(minVersion === 'TLSv1.3' ? { minVersion } : {}) };
   if (!isTrue(required)) {
     if (ca) notes.kept(ca, 'not needed: no client certificates are asked for');

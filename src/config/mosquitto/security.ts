@@ -3,7 +3,7 @@ import { basename } from 'node:path';
 import type { Directive } from './conf-file.js';
 import type { Notes } from './notes.js';
 import { isTrue, last, type Section, type Sections } from './sections.js';
-import { pathOf } from './values.js';
+import { lookUp, pathOf } from './values.js';
 
 export interface Security {
   readonly passwordFile?: string;
@@ -59,7 +59,7 @@ function pluginsOf(lines: readonly Directive[], notes: Notes): Directive[] {
   return lines.filter((line) => {
     if (!['plugin', 'auth_plugin', 'global_plugin', 'plugin_load'].includes(line.name)) return false;
     const file = basename(line.value.split(' ').at(-1) ?? '');
-    if (FILE_PLUGINS[file]) notes.kept(line, 'its file is read without it');
+    if (lookUp(FILE_PLUGINS, file)) notes.kept(line, 'its file is read without it');
     else if (STORAGE_PLUGINS.has(file))
       notes.changed(line, 'not needed: everything is kept in the spool, synchronously');
     else {

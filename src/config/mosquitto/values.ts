@@ -20,3 +20,8 @@ export function wholeNumber(text: string): number | undefined {
 export function pathOf({ file, value }: Directive): string {
   return literal(resolve(dirname(file), value));
 }
+
+/** A word of the file that is looked up in a table: `constructor` and its like are in none. */
+export function lookUp<T>(table: Readonly<Record<string, T>>, word: string): T | undefined {
+  return Object.hasOwn(table, word) ? table[word] : undefined;
+}
