@@ -46,7 +46,15 @@ export async function openPlant(t: TestContext, options: Partial<BrokerOptions> 
       else store.submit(unit, done);
     };
     const listeners = [{ url: 'mqtt://127.0.0.1:0', anonymous: true }];
-    const broker = await Broker.open({ store, admit, listeners, clock: systemClock, log: silentLog, ...options, ...more });
+    const broker = await Broker.open({
+      store,
+      admit,
+      listeners,
+      clock: systemClock,
+      log: silentLog,
+      ...options,
+      ...more,
+    });
     const url = broker.addresses[0] as string;
     Object.assign(plant, { store, spool, broker, url, port: Number(new URL(url).port) });
   };
@@ -68,7 +76,11 @@ export async function openPlant(t: TestContext, options: Partial<BrokerOptions> 
 }
 
 /** An MQTT.js client that goes away with the test. */
-export async function client(t: TestContext, plant: { url: string }, options: IClientOptions = {}): Promise<MqttClient> {
+export async function client(
+  t: TestContext,
+  plant: { url: string },
+  options: IClientOptions = {},
+): Promise<MqttClient> {
   const connected = await connectAsync(plant.url, { reconnectPeriod: 0, ...options });
   connected.on('error', () => {});
   t.after(() => connected.endAsync(true));
@@ -122,7 +134,15 @@ export class RawClient {
   static async connect(t: TestContext, port: number, clientId: string, options: object = {}): Promise<RawClient> {
     const { version = 4, ...rest } = options as { version?: number };
     const raw = await RawClient.open(t, port, version);
-    raw.send({ cmd: 'connect', protocolId: 'MQTT', protocolVersion: version as 4, clientId, clean: true, keepalive: 0, ...rest });
+    raw.send({
+      cmd: 'connect',
+      protocolId: 'MQTT',
+      protocolVersion: version as 4,
+      clientId,
+      clean: true,
+      keepalive: 0,
+      ...rest,
+    });
     await raw.next('connack');
     return raw;
   }

@@ -22,12 +22,21 @@ for (const version of [4, 5]) {
     assert.equal((await raw.next('puback')).messageId, 7);
     assert.equal((await raw.next('pubrec')).messageId, 8);
     const rows = await plant.rows();
-    assert.deepEqual(rows.map((row) => [row.topic, Buffer.from(row.payload).toString(), row.qos]), [
-      ['plant/a', 'one', 1],
-      ['plant/b', 'two', 2],
-    ]);
+    assert.deepEqual(
+      rows.map((row) => [row.topic, Buffer.from(row.payload).toString(), row.qos]),
+      [
+        ['plant/a', 'one', 1],
+        ['plant/b', 'two', 2],
+      ],
+    );
     await until('both are delivered', () => received.length === 2);
-    assert.deepEqual(received.map(({ text, qos }) => [text, qos]), [['one', 1], ['two', 1]]);
+    assert.deepEqual(
+      received.map(({ text, qos }) => [text, qos]),
+      [
+        ['one', 1],
+        ['two', 1],
+      ],
+    );
   });
 
   test(`acknowledgements keep the order of arrival when commits do not (version ${version})`, async (t) => {
@@ -120,14 +129,26 @@ test('messages of this process are durable when publish resolves, with their ide
   const subscriber = await client(t, plant);
   const received = collect(subscriber);
   await subscriber.subscribeAsync('plant/#', { qos: 1 });
-  const message = { topic: 'plant/press/temp', payload: Buffer.from('21.5'), qos: 1 as const, retain: true, props: null };
+  const message = {
+    topic: 'plant/press/temp',
+    payload: Buffer.from('21.5'),
+    qos: 1 as const,
+    retain: true,
+    props: null,
+  };
   const identity = { type: 'f' as const, asset: 'press', metric: 'temp', deviceTs: 1 as never };
   await plant.broker.publish([
     { message, identity },
     { message: { ...message, payload: Buffer.from('22') }, identity },
   ]);
   const rows = await plant.rows();
-  assert.deepEqual(rows.map((row) => [row.asset, row.type]), [['press', 'f'], ['press', 'f']]);
+  assert.deepEqual(
+    rows.map((row) => [row.asset, row.type]),
+    [
+      ['press', 'f'],
+      ['press', 'f'],
+    ],
+  );
   await until('both are delivered', () => received.length === 2);
   assert.equal(plant.broker.status().retained, 1 + 10, 'and the newest is retained beside the ten of $SYS');
 });
