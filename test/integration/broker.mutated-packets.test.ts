@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import mqtt, { type Packet } from 'mqtt-packet';
+import { type Log, silentLog } from '../../src/lib/log.js';
 import { openPlant, RawClient } from '../helpers/broker.js';
 import { until } from '../helpers/wait.js';
 
@@ -74,7 +75,9 @@ function mutate(bytes: Buffer, random: () => number): Buffer {
 }
 
 test('mutated conversations end connections and nothing else', async (t) => {
-  const plant = await openPlant(t);
+  const complaints: unknown[] = [];
+  const log: Log = { ...silentLog, error: (...what: unknown[]) => void complaints.push(what), child: () => log };
+  const plant = await openPlant(t, { log });
   const thrown: unknown[] = [];
   const note = (error: unknown) => void thrown.push(error);
   process.on('uncaughtException', note);
@@ -107,6 +110,7 @@ test('mutated conversations end connections and nothing else', async (t) => {
   sober.publish('x/y', 'still here', 1, 1);
   await sober.next('puback');
   assert.deepEqual(thrown, []);
+  assert.deepEqual(complaints, [], 'nothing was a surprise');
   await plant.restart();
   const again = await RawClient.connect(t, plant.port, 'sober');
   await again.ping();
