@@ -6,7 +6,7 @@
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../lib/clock.js';
 import { Closer } from '../lib/closer.js';
-import type { Log } from '../lib/log.js';
+import { type Log, RateLimit } from '../lib/log.js';
 import type { Message, Qos } from '../model/message.js';
 import type { Identity } from '../model/row.js';
 import type { Store } from '../store/store.js';
@@ -91,7 +91,8 @@ export class Broker {
     const retained = new RetainedStore(limits);
     const router = new Router<Session>();
     const counters = new Counters();
-    const shared = { store, statements, admit, access, router, retained, limits, counters, clock, log };
+    const complaints = new RateLimit();
+    const shared = { store, statements, admit, access, router, retained, limits, counters, clock, log, complaints };
     const broker = new Broker(shared, await AedesCore.open(log));
     try {
       await broker.start(options.listeners);

@@ -28,6 +28,7 @@ import type { Intake } from './intake.js';
 import { Outbox } from './outbox.js';
 import { Output } from './output.js';
 import { ACK } from './publish-codec.js';
+import { ReadGate } from './read-gate.js';
 import { ProtocolError, REASON, type Reason } from './reason.js';
 import type { Session } from './session.js';
 import type { Sessions } from './sessions.js';
@@ -38,9 +39,12 @@ import { sharedParts } from './topics.js';
 const LINGER_MS = 500;
 /** A client that is silent for one and a half times its keepalive is gone [MQTT-3.1.2-22]. */
 const KEEPALIVE_GRACE = 1.5;
+/** Messages stop at `socketBytesMax`, so far above it are only acknowledgements that the client does not read. */
+const CLOG_FACTOR = 4;
 const PINGRESP = Buffer.from([0xd0, 0]);
 const WITH_WILL = 4;
 
+/** Types of the packets that clients send [MQTT5 2.1.2]. */
 const CONNECT = 1;
 const PUBLISH = 3;
 const PUBACK = 4;
@@ -71,6 +75,7 @@ export class Connection implements ControlOwner, InboundOwner, SubscribingOwner 
   private readonly socket: Duplex;
   private readonly channel: ControlChannel;
   private readonly reader: FrameReader;
+  private readonly gate: ReadGate;
   private readonly openedAt: number;
   private seenAt: number;
   private handshake: Handshake | undefined;
@@ -80,17 +85,14 @@ export class Connection implements ControlOwner, InboundOwner, SubscribingOwner 
   private inbound: InboundMessages | undefined;
   private subscribing: Subscribing | undefined;
   private ready = false;
-  /** A packet is with Aedes, or its answer waits for a commit. */
-  private waiting = false;
-  private choked = false;
   private reading = false;
-  private stopped = false;
   private saidGoodbye = false;
 
   constructor(context: ConnectionContext, socket: Duplex) {
     this.context = context;
     this.socket = socket;
     this.output = new Output(socket);
+    this.gate = new ReadGate(socket);
     this.reader = new FrameReader(context.shared.limits.connectBytesMax);
     this.openedAt = context.shared.clock.mono();
     this.seenAt = this.openedAt;
@@ -108,7 +110,7 @@ export class Connection implements ControlOwner, InboundOwner, SubscribingOwner 
 
   /** Why it is not read at the moment because of us. */
   get isChoked(): boolean {
-    return this.choked;
+    return this.gate.isShut('backlog', 'clogged');
   }
 
   get isReady(): boolean {
@@ -125,15 +127,14 @@ export class Connection implements ControlOwner, InboundOwner, SubscribingOwner 
     }
     const keepaliveMs = (this.handshake?.keepaliveS ?? 0) * 1000 * KEEPALIVE_GRACE;
     // While we do not read, silence is our doing.
-    if (this.choked || this.waiting || this.stopped) this.seenAt = now;
+    if (this.gate.isShut('answer', 'backlog', 'stopped')) this.seenAt = now;
     else if (keepaliveMs > 0 && now - this.seenAt > keepaliveMs)
       this.disconnect(REASON.keepAliveTimeout, 'keep alive timeout');
   }
 
   /** Reads nothing more; what has been read is still answered. */
   stop(): void {
-    this.stopped = true;
-    this.adjust();
+    this.gate.shut('stopped');
   }
 
   /** Ends the connection and tells a client of version 5 why. */
@@ -236,16 +237,19 @@ export class Connection implements ControlOwner, InboundOwner, SubscribingOwner 
   }
 
   choke(choked: boolean): void {
-    this.choked = choked;
-    this.adjust();
+    if (choked) this.gate.shut('backlog');
+    else if (!this.isClosed) this.gate.open('backlog');
   }
 
   onNotStored(error: unknown): void {
     if (this.isClosed) return;
-    this.context.shared.log.error(
-      { client: this.session?.id, cause: messageOf(error) },
-      'A client is disconnected because its message could not be stored',
-    );
+    const { log, complaints } = this.context.shared;
+    const heldBack = complaints.pass('not-stored');
+    if (heldBack !== undefined)
+      log.error(
+        { client: this.session?.id, cause: messageOf(error), heldBack },
+        'A client is disconnected because its message could not be stored',
+      );
     this.disconnect(REASON.implementationError, 'not stored');
   }
 
@@ -257,13 +261,18 @@ export class Connection implements ControlOwner, InboundOwner, SubscribingOwner 
     this.context.shared.counters.receivedBytes += chunk.length;
     this.reader.push(chunk);
     this.read();
+    const { output, socket, gate, isClosed, context } = this;
+    const bytesMax = CLOG_FACTOR * context.shared.limits.socketBytesMax;
+    if (isClosed || output.waitingBytes <= bytesMax || gate.isShut('clogged')) return;
+    gate.shut('clogged');
+    socket.once('drain', () => gate.open('clogged'));
   }
 
   private read(): void {
     if (this.reading) return;
     this.reading = true;
     try {
-      while (!this.waiting && !this.isClosed && !this.stopped) {
+      while (!this.isClosed && !this.gate.isShut('answer', 'stopped')) {
         const frame = this.reader.next();
         if (!frame) break;
         this.onFrame(frame, this.reader.bodyAt);
@@ -313,11 +322,11 @@ export class Connection implements ControlOwner, InboundOwner, SubscribingOwner 
         this.onConnect(frame, bodyAt);
         return;
       case SUBSCRIBE:
-        this.barrier();
+        this.gate.shut('answer');
         this.subscribing?.subscribe(this.parse(frame) as ISubscribePacket);
         return;
       case UNSUBSCRIBE:
-        this.barrier();
+        this.gate.shut('answer');
         this.subscribing?.unsubscribe(this.parse(frame) as IUnsubscribePacket);
         return;
       case DISCONNECT:
@@ -338,7 +347,7 @@ export class Connection implements ControlOwner, InboundOwner, SubscribingOwner 
     }
     this.version = version;
     this.handshake = readConnect(frame, this.context.shared.limits);
-    this.barrier();
+    this.gate.shut('answer');
     this.pass(toAedes(this.handshake));
   }
 
@@ -374,20 +383,8 @@ export class Connection implements ControlOwner, InboundOwner, SubscribingOwner 
     return parseControl(frame, this.version, this.handshake?.bridgeMode === true);
   }
 
-  private barrier(): void {
-    this.waiting = true;
-    this.adjust();
-  }
-
   private resume(): void {
-    this.waiting = false;
-    this.adjust();
+    this.gate.open('answer');
     this.read();
-  }
-
-  private adjust(): void {
-    if (this.isClosed) return;
-    if (this.waiting || this.choked || this.stopped) this.socket.pause();
-    else this.socket.resume();
   }
 }

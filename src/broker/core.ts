@@ -1,6 +1,6 @@
 /** What the parts of one broker share. */
 import type { Clock } from '../lib/clock.js';
-import type { Log } from '../lib/log.js';
+import type { Log, RateLimit } from '../lib/log.js';
 import type { Message } from '../model/message.js';
 import type { Identity } from '../model/row.js';
 import type { Store, UnitDone } from '../store/store.js';
@@ -38,4 +38,6 @@ export interface Shared {
   readonly counters: Counters;
   readonly clock: Clock;
   readonly log: Log;
+  /** For complaints that every client could cause again and again. */
+  readonly complaints: RateLimit;
 }

@@ -86,7 +86,7 @@ export class Intake {
     counters.received++;
   }
 
-  /** Rows for retained messages of a new subscription, in units of a bounded size; `done` after the last one. */
+  /** Rows for the retained messages of a new subscription; whatever is submitted after is durable after them. */
   enqueueRetained(session: Session, items: readonly { message: Inbound; manner: Manner }[]): void {
     for (const { message, manner } of items) this.enqueue(session, message, manner);
   }
