@@ -180,9 +180,12 @@ export class Broker {
   }
 
   private accept(stream: Duplex, anonymousAllowed: boolean): void {
-    if (this.closing || this.connections.size >= this.shared.limits.clientsMax) {
+    const full = this.connections.size >= this.shared.limits.clientsMax;
+    if (this.closing || full) {
       stream.on('error', () => {});
       stream.destroy();
+      const heldBack = full ? this.shared.complaints.pass('too-many-clients') : undefined;
+      if (heldBack !== undefined) this.shared.log.warn({ heldBack }, 'A client is turned away: there are too many');
       return;
     }
     const { shared, core, intake, sessions, connections } = this;

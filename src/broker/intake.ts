@@ -8,8 +8,8 @@ import type { Qos } from '../model/message.js';
 import type { Identity } from '../model/row.js';
 import type { Op } from '../store/tables.js';
 import type { Publication, Shared } from './core.js';
-import { owned } from './memory-queue.js';
 import type { Manner, Outbox } from './outbox.js';
+import { owned } from './owned.js';
 import { sizeOf } from './retained.js';
 import type { Target } from './router.js';
 import type { Session } from './session.js';
@@ -71,7 +71,7 @@ export class Intake {
       this.pendingMessages--;
       const duplicate = !error && lead?.guard === true && results[at] === 0;
       if (error || duplicate) {
-        for (const delivery of deliveries) cancel(delivery);
+        for (const delivery of deliveries) cancel(delivery, bytes);
         stored(error, duplicate);
       } else {
         stored(null, false);
@@ -125,7 +125,7 @@ export class Intake {
       this.shared.counters.dropped['session-queue-full']++;
       return null;
     }
-    const packetId = outbox?.reserve(qos) ?? 0;
+    const packetId = outbox?.reserve(qos, message.payload.length) ?? 0;
     session.rows++;
     ops.push(this.row(session, message, { qos, retain, ids }, packetId));
     return { session, outbox, qos, retain, ids, packetId, opIndex: ops.length - 1 };
@@ -190,8 +190,8 @@ export class Intake {
 }
 
 /** The row was not written. */
-function cancel({ session, outbox, packetId, opIndex }: Delivery): void {
+function cancel({ session, outbox, packetId, opIndex }: Delivery, bytes: number): void {
   if (opIndex < 0) return;
   session.rows--;
-  if (packetId > 0) outbox?.cancel(packetId);
+  if (packetId > 0) outbox?.cancel(packetId, bytes);
 }

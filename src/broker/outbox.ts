@@ -64,6 +64,7 @@ export class Outbox {
   private readonly onDrain = () => this.pump();
   /** Reserved ids whose commit is outstanding. */
   private uncommitted = 0;
+  private uncommittedBytes = 0;
   /** Rows up to here have been taken from the table. */
   private lastSeq = 0;
   /** Rows behind `lastSeq` that went out without being read from the table. */
@@ -105,17 +106,20 @@ export class Outbox {
   }
 
   /** A packet id for a row that is about to be submitted, or 0: it has to wait in the table. */
-  reserve(qos: Qos): number {
+  reserve(qos: Qos, bytes: number): number {
     // Half of the window stays for rows in the table, so that commits that are held back cannot use up all of it.
     if (this.closed || !this.hasRoom() || this.uncommitted >= Math.max(1, this.window.size >> 1)) return 0;
+    if (this.uncommittedBytes + bytes > this.shared.limits.socketBytesMax) return 0;
     this.uncommitted++;
+    this.uncommittedBytes += bytes;
     return this.window.add(qos, 0);
   }
 
   /** The row with the reserved `id` was not written. */
-  cancel(id: number): void {
+  cancel(id: number, bytes: number): void {
     if (!this.window.delete(id)) return;
     this.uncommitted--;
+    this.uncommittedBytes -= bytes;
     this.pump();
   }
 
@@ -125,6 +129,7 @@ export class Outbox {
     if (this.closed || !entry) return;
     entry.seq = seq;
     this.uncommitted--;
+    this.uncommittedBytes -= message.payload.length;
     if (this.waitingRows > 0 || this.reading) this.sentAhead.add(seq);
     else if (seq > this.lastSeq) this.lastSeq = seq;
     if (this.memory.isEmpty) this.write(message, manner, id, false);
@@ -155,24 +160,23 @@ export class Outbox {
     this.pump();
   }
 
-  /** PUBACK or PUBCOMP, or PUBREC with an error: the message is the client's. */
-  acknowledged(id: number, byte: number): void {
+  /** PUBACK (QoS 1), or PUBCOMP or PUBREC with an error (QoS 2): the message is done. Throws ProtocolError. */
+  acknowledged(id: number, qos: 1 | 2): void {
     const entry = this.window.get(id);
     // Unknown ids are left alone: after a takeover acknowledgements of the earlier connection may still come.
     if (!entry || (entry.seq === 0 && this.session.persistent)) return;
-    if ((byte === ACK.puback) !== (entry.qos === 1))
-      throw new ProtocolError(REASON.protocolError, 'wrong acknowledgement');
+    if (qos !== entry.qos) throw new ProtocolError(REASON.protocolError, 'wrong acknowledgement');
     this.finish(id, entry);
     this.pump();
   }
 
   /** PUBREC: PUBREL leaves once it is durable that only PUBREL may be sent for this id [MQTT-4.3.3-5]. */
-  released(id: number, byte: typeof ACK.pubrec): void {
+  released(id: number): void {
     const entry = this.window.get(id);
     const pubrel = (): void => {
       if (!this.closed) this.options.output.ack(ACK.pubrel, id, entry ? 0 : this.reasonIfV5(REASON.packetIdNotFound));
     };
-    if (entry && entry.qos !== 2) throw new ProtocolError(REASON.protocolError, `wrong acknowledgement ${byte}`);
+    if (entry && entry.qos !== 2) throw new ProtocolError(REASON.protocolError, 'wrong acknowledgement');
     if (!entry || entry.seq === 0) {
       pubrel();
       return;
