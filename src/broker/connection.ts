@@ -11,7 +11,6 @@ import { messageOf } from '../lib/errors.js';
 import { admitClient } from './admission.js';
 import { type AedesCore, ControlChannel, type ControlOwner } from './aedes-core.js';
 import { encodeControl, parseControl } from './control-codec.js';
-import type { Shared } from './core.js';
 import {
   acceptance,
   cappedExpiry,
@@ -31,6 +30,7 @@ import { PACKET, type PacketOwner, PacketReader } from './packet-reader.js';
 import { ProtocolError, REASON, type Reason } from './reason.js';
 import type { Session } from './session.js';
 import type { Sessions } from './sessions.js';
+import type { Shared } from './shared.js';
 import { Subscribing, type SubscribingOwner } from './subscribing.js';
 import { sharedParts } from './topics.js';
 
@@ -119,8 +119,10 @@ export class Connection implements ControlOwner, PacketOwner, InboundOwner, Subs
   disconnect(reason: Reason, reasonString: string): void {
     if (this.isClosed) return;
     if (this.version === 5 && this.isReady) {
-      const properties = this.handshake?.wantsReasons ? { reasonString } : {};
-      this.output.write(encodeControl({ cmd: 'disconnect', reasonCode: reason, properties }, 5));
+      const { wantsReasons = false, packetBytesMax = 0 } = this.handshake ?? {};
+      const bare = encodeControl({ cmd: 'disconnect', reasonCode: reason }, 5);
+      const full = encodeControl({ cmd: 'disconnect', reasonCode: reason, properties: { reasonString } }, 5);
+      this.output.write(wantsReasons && full.length <= packetBytesMax ? full : bare);
     }
     this.close();
   }

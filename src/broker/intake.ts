@@ -7,12 +7,13 @@ import type { HoldfastError } from '../lib/errors.js';
 import type { Qos } from '../model/message.js';
 import type { Identity } from '../model/row.js';
 import type { Op } from '../store/tables.js';
-import type { Publication, Shared } from './core.js';
+import type { Publication } from './admit.js';
 import type { Manner, Outbox } from './outbox.js';
 import { owned } from './owned.js';
 import { sizeOf } from './retained.js';
 import type { Target } from './router.js';
 import type { Session } from './session.js';
+import type { Shared } from './shared.js';
 
 export interface Inbound extends Publication {
   /** Wall time in ms; 0: does not expire. */
@@ -75,7 +76,10 @@ export class Intake {
         stored(error, duplicate);
       } else {
         stored(null, false);
-        if (keep) retained.set({ ...message, payload: owned(message.payload) });
+        if (keep) {
+          const { topic, payload, props, qos, deadline } = message;
+          retained.set({ topic, payload: owned(payload), props: owned(props), qos, deadline });
+        }
         for (const delivery of deliveries)
           this.deliver(message, delivery, delivery.opIndex < 0 ? 0 : (results[at + delivery.opIndex] as number));
         if (keep && router.version !== version) this.catchUp(message, version);

@@ -40,7 +40,7 @@ export class MemoryQueue {
   push(item: Waiting): void {
     const { message } = item;
     this.bytes += message.payload.length;
-    this.items.push({ ...item, message: { ...message, payload: owned(message.payload) } });
+    this.items.push({ ...item, message: { ...message, payload: owned(message.payload), props: owned(message.props) } });
   }
 
   peek(): Waiting {

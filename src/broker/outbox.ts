@@ -12,13 +12,13 @@
 import type { Duplex } from 'node:stream';
 import type { HoldfastError } from '../lib/errors.js';
 import type { Qos } from '../model/message.js';
-import type { Shared } from './core.js';
 import { MemoryQueue } from './memory-queue.js';
 import type { Output } from './output.js';
 import { type InFlight, PacketWindow } from './packet-window.js';
 import { ACK, measurePublish, type Shape, writePublish } from './publish-codec.js';
 import { ProtocolError, REASON } from './reason.js';
 import type { Session } from './session.js';
+import type { Shared } from './shared.js';
 import type { OutgoingRow } from './tables.js';
 
 export interface Outgoing {

@@ -1,7 +1,7 @@
 /**
- * A payload is a view of what was read from a socket; kept for long it would keep all of that in memory. This is the
- * payload itself where it has its own memory, and otherwise a copy.
+ * Payloads and properties are views of what was read from a socket; kept for long, a small one would keep all of that in
+ * memory. This is the view itself where it is most of its memory, and otherwise a copy.
  */
-export function owned(payload: Uint8Array): Uint8Array {
-  return payload.buffer.byteLength > 2 * payload.length ? new Uint8Array(payload) : payload;
+export function owned<Bytes extends Uint8Array | null>(view: Bytes): Bytes | Uint8Array {
+  return view && view.buffer.byteLength > 2 * view.length ? new Uint8Array(view) : view;
 }

@@ -1,10 +1,10 @@
 /** Reads one client's packets, one after the other, whenever nothing speaks against it. */
 import type { Duplex } from 'node:stream';
-import type { Shared } from './core.js';
 import { FrameReader } from './frames.js';
 import type { Output } from './output.js';
 import { ReadGate } from './read-gate.js';
 import { ProtocolError, REASON } from './reason.js';
+import type { Shared } from './shared.js';
 
 /** Types of the packets that clients send [MQTT5 2.1.2]. */
 export const PACKET = {

@@ -2,9 +2,9 @@
 import type { Qos } from '../model/message.js';
 import type { Op } from '../store/tables.js';
 import type { Connection } from './connection.js';
-import type { Shared } from './core.js';
 import { ProtocolError, REASON } from './reason.js';
 import { Session, type Will } from './session.js';
+import type { Shared } from './shared.js';
 import type { SessionRow, SubscriptionRow, WillRow } from './tables.js';
 import type { Wills } from './wills.js';
 

@@ -6,12 +6,12 @@
 import type { ISubscribePacket, IUnsubscribePacket, Packet } from 'mqtt-packet';
 import type { Qos } from '../model/message.js';
 import type { Op } from '../store/tables.js';
-import type { Shared } from './core.js';
 import type { Inbound, Intake } from './intake.js';
 import type { Manner } from './outbox.js';
 import { ProtocolError, REASON, SUBSCRIBE_FAILURE_V4 } from './reason.js';
 import type { SubscriptionOptions } from './router.js';
 import type { Session } from './session.js';
+import type { Shared } from './shared.js';
 import { isValidFilter, sharedParts } from './topics.js';
 
 export interface SubscribingOwner {
