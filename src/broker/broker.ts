@@ -43,6 +43,8 @@ export interface BrokerOptions {
 
 export interface BrokerStatus {
   readonly clients: number;
+  /** Connections that have not been accepted yet. */
+  readonly connecting: number;
   /** Connections taken since the start. */
   readonly connections: number;
   readonly sessions: number;
@@ -126,6 +128,7 @@ export class Broker {
     for (const session of this.sessions.values()) queuedRows += session.rows;
     return {
       clients,
+      connecting: this.connections.size - clients,
       connections,
       sessions: this.sessions.count,
       subscriptions: router.count,

@@ -72,6 +72,36 @@ for (const version of [4, 5]) {
   }
 }
 
+test('a held message that leaves before rows of lower seq does not make them forgotten, nor comes twice', async (t) => {
+  const plant = await openPlant(t);
+  const properties = { sessionExpiryInterval: 600, receiveMaximum: 2 };
+  const raw = await RawClient.connect(t, plant.port, 's', { version: 5, clean: false, properties });
+  raw.send({ cmd: 'subscribe', messageId: 1, subscriptions: [{ topic: 'x', qos: 1 }] });
+  await raw.next('suback');
+  const publish = (text: string) => {
+    const message = { topic: 'x', payload: Buffer.from(text), qos: 1 as const, retain: false, props: null };
+    return plant.broker.publish([{ message, identity: null }]);
+  };
+  plant.hold = ({ payload }) => String(payload) === 'held';
+  const held = publish('held');
+  await publish('first');
+  const first = await raw.next('publish');
+  await publish('waits');
+  plant.release();
+  await held;
+  const ahead = await raw.next('publish');
+  for (const { messageId } of [ahead, first]) raw.send({ cmd: 'puback', messageId });
+  const last = await raw.next('publish');
+  assert.deepEqual(
+    [first, ahead, last].map(({ payload }) => String(payload)),
+    ['first', 'held', 'waits'],
+  );
+  raw.send({ cmd: 'puback', messageId: last.messageId });
+  await until('the queue is empty', () => plant.broker.status().queuedRows === 0);
+  await raw.ping();
+  assert.equal(raw.packets.length, 0);
+});
+
 test('a QoS 2 message sent again is not delivered again, and takes no place in the subscriber’s window', async (t) => {
   const plant = await openPlant(t);
   const kept = { clean: false };

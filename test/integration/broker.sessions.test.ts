@@ -201,6 +201,35 @@ test('a session belongs to its user: nobody else takes it over, reads it or wipe
   assert.equal(plant.broker.status().subscriptions, 1, 'a denied filter is not kept');
 });
 
+test('a connection that died while it was authenticated does not throw out the living one', async (t) => {
+  const waiting: (() => void)[] = [];
+  let wait = false;
+  const access: Access = {
+    authenticate: async ({ clientId }) => {
+      if (wait) await new Promise<void>((resolve) => waiting.push(resolve));
+      return { user: null, clientId };
+    },
+    mayPublish: () => true,
+    maySubscribe: () => true,
+  };
+  const plant = await openPlant(t, { access });
+  const living = await RawClient.connect(t, plant.port, 's', KEPT);
+  wait = true;
+  const dying = await RawClient.open(t, plant.port, 4);
+  const connect = { cmd: 'connect', protocolId: 'MQTT', protocolVersion: 4, clientId: 's', clean: true, keepalive: 0 };
+  dying.send(connect);
+  await until('it is asked about', () => waiting.length === 1);
+  dying.socket.destroy();
+  await until('the broker knows', () => plant.broker.status().connecting === 0);
+  for (const go of waiting) go();
+  await living.ping();
+  wait = false;
+  const other = await RawClient.connect(t, plant.port, 'other');
+  await other.ping();
+  await living.ping();
+  assert.equal(plant.broker.status().clients, 2);
+});
+
 test('without credentials only an anonymous listener lets a client in', async (t) => {
   const plant = await openPlant(t, { listeners: [{ url: 'mqtt://127.0.0.1:0' }] });
   for (const version of [4, 5]) {
