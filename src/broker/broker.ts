@@ -6,14 +6,14 @@
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../lib/clock.js';
 import { Closer } from '../lib/closer.js';
-import type { Log } from '../lib/log.js';
+import { type Log, RateLimit } from '../lib/log.js';
 import type { Message, Qos } from '../model/message.js';
 import type { Identity } from '../model/row.js';
 import type { Store } from '../store/store.js';
 import { type Access, anonymousAccess } from './access.js';
+import type { Admit } from './admit.js';
 import { AedesCore } from './aedes-core.js';
 import { Connection } from './connection.js';
-import type { Admit, Shared } from './core.js';
 import { Counters, type DropReason } from './counters.js';
 import { Intake } from './intake.js';
 import { type BrokerLimits, DEFAULT_LIMITS } from './limits.js';
@@ -23,6 +23,7 @@ import { RetainedStore } from './retained.js';
 import { Router } from './router.js';
 import type { Session } from './session.js';
 import { Sessions } from './sessions.js';
+import type { Shared } from './shared.js';
 import { statementsOf } from './statements.js';
 import { SysTopics } from './sys-topics.js';
 import type { RetainedRow } from './tables.js';
@@ -34,12 +35,18 @@ export interface BrokerOptions {
   readonly listeners: readonly ListenerOptions[];
   readonly limits?: Partial<BrokerLimits>;
   readonly access?: Access;
+  /** Shown in `$SYS/broker/version`. */
+  readonly version?: string;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 export interface BrokerStatus {
   readonly clients: number;
+  /** Connections that have not been accepted yet. */
+  readonly connecting: number;
+  /** Connections taken since the start. */
+  readonly connections: number;
   readonly sessions: number;
   readonly subscriptions: number;
   readonly retained: number;
@@ -91,10 +98,11 @@ export class Broker {
     const retained = new RetainedStore(limits);
     const router = new Router<Session>();
     const counters = new Counters();
-    const shared = { store, statements, admit, access, router, retained, limits, counters, clock, log };
+    const complaints = new RateLimit();
+    const shared = { store, statements, admit, access, router, retained, limits, counters, clock, log, complaints };
     const broker = new Broker(shared, await AedesCore.open(log));
     try {
-      await broker.start(options.listeners);
+      await broker.start(options);
       return broker;
     } catch (error) {
       await broker.close();
@@ -109,7 +117,7 @@ export class Broker {
 
   status(): BrokerStatus {
     const { router, retained, counters } = this.shared;
-    const { received, receivedBytes, sent, sentBytes, dropped } = counters;
+    const { connections, received, receivedBytes, sent, sentBytes, dropped } = counters;
     let clients = 0;
     let pausedClients = 0;
     for (const connection of this.connections) {
@@ -120,6 +128,8 @@ export class Broker {
     for (const session of this.sessions.values()) queuedRows += session.rows;
     return {
       clients,
+      connecting: this.connections.size - clients,
+      connections,
       sessions: this.sessions.count,
       subscriptions: router.count,
       retained: retained.count,
@@ -158,7 +168,7 @@ export class Broker {
     return this.closing;
   }
 
-  private async start(listeners: readonly ListenerOptions[]): Promise<void> {
+  private async start({ listeners, version = 'unknown' }: BrokerOptions): Promise<void> {
     const { shared, sessions, closer } = this;
     for (const row of await shared.store.query<RetainedRow[]>('broker.retained')) {
       const [topic, payload, props, qos, deadline] = row;
@@ -169,7 +179,7 @@ export class Broker {
     closer.push('deadlines', () => clearInterval(sweep));
     const expire = setInterval(() => this.expireRetained(), RETAINED_SWEEP_MS);
     closer.push('expiry', () => clearInterval(expire));
-    const sys = new SysTopics(shared, () => this.status());
+    const sys = new SysTopics(shared, () => this.status(), version);
     sys.start();
     closer.push('$SYS', () => sys.close());
     for (const options of listeners) {
@@ -179,9 +189,12 @@ export class Broker {
   }
 
   private accept(stream: Duplex, anonymousAllowed: boolean): void {
-    if (this.closing || this.connections.size >= this.shared.limits.clientsMax) {
+    const full = this.connections.size >= this.shared.limits.clientsMax;
+    if (this.closing || full) {
       stream.on('error', () => {});
       stream.destroy();
+      const heldBack = full ? this.shared.complaints.pass('too-many-clients') : undefined;
+      if (heldBack !== undefined) this.shared.log.warn({ heldBack }, 'A client is turned away: there are too many');
       return;
     }
     const { shared, core, intake, sessions, connections } = this;

@@ -4,12 +4,13 @@
  */
 import type { HoldfastError } from '../lib/errors.js';
 import type { Qos } from '../model/message.js';
-import type { Shared } from './core.js';
+import type { Principal } from './access.js';
 import type { Inbound, Intake } from './intake.js';
 import type { Output } from './output.js';
 import { ACK, type AckByte, decodePublish, type PublishPacket } from './publish-codec.js';
 import { ProtocolError, REASON } from './reason.js';
 import type { Session } from './session.js';
+import type { Shared } from './shared.js';
 import { checkTopic, isReserved } from './topics.js';
 
 interface Slot {
@@ -36,6 +37,7 @@ export class InboundMessages {
   private readonly intake: Intake;
   private readonly owner: InboundOwner;
   private readonly session: Session;
+  private readonly principal: Principal;
   private readonly aliases = new Map<number, string>();
   private slots: Slot[] = [];
   private head = 0;
@@ -48,6 +50,7 @@ export class InboundMessages {
     this.intake = intake;
     this.owner = owner;
     this.session = session;
+    this.principal = { user: session.user, clientId: session.id };
   }
 
   /** Throws ProtocolError. */
@@ -56,7 +59,7 @@ export class InboundMessages {
     const topic = this.topicOf(packet);
     const { payload, qos, retain, packetId, properties } = packet;
     const { session, shared } = this;
-    if (isReserved(topic) || !shared.access.mayPublish({ user: session.user, clientId: session.id }, topic)) {
+    if (isReserved(topic) || !shared.access.mayPublish(this.principal, topic)) {
       shared.counters.dropped.denied++;
       // A 3.1.1 client cannot be told, and closing would punish it for ever: acknowledged and dropped, as by Mosquitto.
       if (qos > 0) this.settle(this.open(qos, packetId), this.owner.version === 5 ? REASON.notAuthorized : 0);

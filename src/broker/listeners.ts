@@ -22,6 +22,8 @@ export interface Listener {
 export type OnConnection = (stream: Duplex, anonymousAllowed: boolean) => void;
 
 const PORTS: Readonly<Record<string, number>> = { 'mqtt:': 1883, 'ws:': 9001 };
+/** Finds peers whose machine is gone, for clients that asked for no keepalive. */
+const TCP_KEEPALIVE_MS = 60_000;
 const SUBPROTOCOLS = ['mqtt', 'mqttv3.1'];
 
 /** Throws `listen.failed`. `packetBytesMax` bounds a WebSocket message, which may hold several packets or part of one. */
@@ -49,7 +51,7 @@ export async function listen(
 }
 
 function tcpServer(take: (stream: Duplex) => void): Server {
-  return createServer({ noDelay: true }, take);
+  return createServer({ noDelay: true, keepAlive: true, keepAliveInitialDelay: TCP_KEEPALIVE_MS }, take);
 }
 
 function webSocketServer(path: string, packetBytesMax: number, take: (stream: Duplex) => void): HttpServer {
