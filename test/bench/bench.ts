@@ -2,7 +2,8 @@
  * `npm run bench`: what the product does on this machine, next to Mosquitto in the same run where it is installed. Two noisy
  * cores are enough to compare and not enough to boast: read the ratios, and the median of several runs.
  *
- *     npm run bench -- [--seconds 3] [--rounds 3] [--rows 20000] [--backlog 200000] [--json FILE]
+ *     npm run bench -- [--seconds 3] [--rounds 3] [--rows 20000] [--backlog 200000]
+ *                  [--only ingest,drain,memory] [--json FILE]
  */
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -24,6 +25,7 @@ const { values: flags } = parseArgs({
     rows: { type: 'string', default: '20000' },
     backlog: { type: 'string', default: '200000' },
     json: { type: 'string' },
+    only: { type: 'string', default: 'ingest,drain,memory' },
   },
 });
 
@@ -97,9 +99,10 @@ async function backlog(rows: number) {
 const seconds = Number(flags.seconds);
 const rounds = Number(flags.rounds);
 const rows = Number(flags.rows);
-const ingestResults = await ingest(seconds, rounds);
+const asked = new Set(flags.only.split(','));
+const ingestResults = asked.has('ingest') ? await ingest(seconds, rounds) : [];
 const drains: DrainResult[] = [];
-for (const rttMs of [0, 50]) {
+for (const rttMs of asked.has('drain') ? [0, 50] : []) {
   const runs: DrainResult[] = [];
   for (let round = 0; round < rounds; round++) {
     note(`drain of ${rows} rows at ${rttMs} ms, round ${round + 1} of ${rounds}`);
@@ -110,7 +113,7 @@ for (const rttMs of [0, 50]) {
   runs.sort((a, b) => a.rowsPerSecond - b.rowsPerSecond);
   drains.push(runs[Math.floor(runs.length / 2)] as DrainResult);
 }
-const memory = await backlog(Number(flags.backlog));
+const memory = asked.has('memory') ? await backlog(Number(flags.backlog)) : undefined;
 
 const table = (title: string, header: string[], lines: (string | number | null)[][]) => {
   const cells = [header, ...lines.map((line) => line.map((cell) => (cell === null ? '–' : String(cell))))];
@@ -120,22 +123,24 @@ const table = (title: string, header: string[], lines: (string | number | null)[
 };
 const rate = (value: number | null) => (value === null ? null : value.toLocaleString('en-US'));
 
-table(
-  `durable QoS 1 ingest, ${CLIENTS} clients, ${PAYLOAD_BYTES} B, msg/s acknowledged (median of ${rounds})`,
-  ['window', 'holdfast', 'p99 ms', 'mosquitto, no persistence', 'ratio'],
-  ingestResults.map((r) => [
-    r.window,
-    rate(r.perSecond),
-    r.p99Ms.toFixed(1),
-    rate(r.mosquittoPerSecond),
-    r.ratio === null ? null : r.ratio.toFixed(2),
-  ]),
-);
-table(
-  `drain of ${rate(rows)} readings`,
-  ['RTT ms', 'rows/s', 'bytes/reading', 'batches'],
-  drains.map((r) => [r.rttMs, rate(r.rowsPerSecond), r.bytesPerReading.toFixed(2), r.batches]),
-);
+if (ingestResults.length > 0)
+  table(
+    `durable QoS 1 ingest, ${CLIENTS} clients, ${PAYLOAD_BYTES} B, msg/s acknowledged (median of ${rounds})`,
+    ['window', 'holdfast', 'p99 ms', 'mosquitto, no persistence', 'ratio'],
+    ingestResults.map((r) => [
+      r.window,
+      rate(r.perSecond),
+      r.p99Ms.toFixed(1),
+      rate(r.mosquittoPerSecond),
+      r.ratio === null ? null : r.ratio.toFixed(2),
+    ]),
+  );
+if (drains.length > 0)
+  table(
+    `drain of ${rate(rows)} readings`,
+    ['RTT ms', 'rows/s', 'bytes/reading', 'batches'],
+    drains.map((r) => [r.rttMs, rate(r.rowsPerSecond), r.bytesPerReading.toFixed(2), r.batches]),
+  );
 if (memory) {
   table(
     'memory of the gateway',

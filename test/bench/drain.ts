@@ -28,13 +28,15 @@ function* plant(rows: number): Generator<SpoolInput> {
     seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0;
     return seed / 2 ** 32;
   };
+  let ts = 0;
   const walks = Array.from({ length: ASSETS * TAGS }, () => 20 + random() * 60);
   for (let n = 0; n < rows; n++) {
     const series = n % (ASSETS * TAGS);
     const tag = series % TAGS;
     const asset = `press0${Math.floor(series / TAGS) + 1}`;
     const scan = Math.floor(n / (ASSETS * TAGS));
-    const ts = (1_790_000_000_000 + scan * 1_000 + Math.floor(series / TAGS) * 7 + Math.floor(random() * 4)) as Millis;
+    // One time per scan of an asset: that of the answer, with the jitter of a network.
+    if (tag === 0) ts = 1_790_000_000_000 + scan * 1_000 + Math.floor(series / TAGS) * 7 + Math.floor(random() * 4);
     walks[series] = (walks[series] as number) + random() - 0.5;
     const wander = walks[series] as number;
     const [type, value] =
@@ -48,7 +50,7 @@ function* plant(rows: number): Generator<SpoolInput> {
               ? (['b', random() > 0.02] as const)
               : (['s', random() > 0.03 ? 'running' : 'blocked'] as const);
     const metric = `tag_${tag}`;
-    const payload = encodeReadingPayload({ ts, type, value, quality: 192 });
+    const payload = encodeReadingPayload({ ts: ts as Millis, type, value, quality: 192 });
     const message = {
       topic: `acme/plant1/line3/${asset}/${metric}`,
       payload,
@@ -56,7 +58,7 @@ function* plant(rows: number): Generator<SpoolInput> {
       retain: true,
       props: null,
     } as const;
-    yield { ...message, type, asset, metric, deviceTs: ts };
+    yield { ...message, type, asset, metric, deviceTs: ts as Millis };
   }
 }
 

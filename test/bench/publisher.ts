@@ -18,6 +18,10 @@ const endAt = startedAt + seconds * 1000;
 const latencies: number[] = [];
 let sent = 0;
 let acked = 0;
+let allAcked = () => {};
+const done = new Promise<void>((resolve) => {
+  allAcked = resolve;
+});
 
 function publishPacket(client: number): Buffer {
   const topic = Buffer.from(`plant/line1/press${client}/temperature_zone1`);
@@ -85,6 +89,7 @@ function run(client: number): Promise<void> {
       }
       rest = rest.subarray(at);
       acked += got;
+      if (acked >= limit) allAcked();
       if (now >= endAt || acked >= limit) {
         socket.destroy();
         resolve();
@@ -96,6 +101,7 @@ function run(client: number): Promise<void> {
 }
 
 await Promise.race([
+  done,
   Promise.all(Array.from({ length: clients }, (_, client) => run(client))),
   new Promise((resolve) => setTimeout(resolve, seconds * 1000 + 2_000)),
 ]);
