@@ -42,8 +42,10 @@ export type Reply =
       readonly kind: 'committed';
       readonly id: number;
       readonly results: Float64Array;
-      readonly failures: ReadonlyMap<number, Failure>;
+      readonly failures: ReadonlyMap<number, Failure> | null;
       readonly gauges: Float64Array;
+      /** The group's buffer, to be written again: a fresh one for every group would be most of the garbage there is. */
+      readonly spent: ArrayBuffer | null;
     }
   /** No space: what fitted of the group is committed (`done` units), the rest is here again; so are riders that did not fit. */
   | {

@@ -31,6 +31,9 @@ const GROUP_UNITS_MAX = 8_192;
 /** Riders that nobody gives a lift to within this time get a transaction of their own. */
 const RIDER_WAIT_MS = 100;
 const FULL_RETRY_MS = 250;
+/** Buffers kept to be written again: one fills while one is away; a rare large one is let go. */
+const SPENT_MAX = 3;
+const SPENT_BYTES_MAX = 2 * 1024 * 1024;
 
 /** `results[at + i]` is what operation i of the unit returned, NaN where it returned nothing or was skipped. */
 export type UnitDone = (error: HoldfastError | null, results: Float64Array, at: number) => void;
@@ -72,6 +75,7 @@ export class Store {
   private riders = new ArenaWriter();
   private ridersBack: Batch | null = null;
   private sent: Sent | undefined;
+  private readonly spent: ArrayBuffer[] = [];
   private scheduled = false;
   private riderTimer: NodeJS.Timeout | undefined;
   private fullTimer: NodeJS.Timeout | undefined;
@@ -162,7 +166,7 @@ export class Store {
     }
     let last = this.gathering.at(-1);
     if (!last || last.writer.bytes >= GROUP_BYTES_MAX || last.writer.units >= GROUP_UNITS_MAX) {
-      last = { writer: new ArenaWriter(), done: [], operations: [] };
+      last = { writer: new ArenaWriter(this.spent.pop()), done: [], operations: [] };
       this.gathering.push(last);
     }
     const before = last.writer.bytes;
@@ -270,7 +274,9 @@ export class Store {
     if (this.riders.units === 0) return null;
     clearTimeout(this.riderTimer);
     this.riderTimer = undefined;
-    return take(this.riders);
+    const batch = take(this.riders);
+    this.riders = new ArenaWriter();
+    return batch;
   }
 
   private transmit(sent: Sent, riders: Batch | null): void {
@@ -287,7 +293,10 @@ export class Store {
       case 'committed':
         this.gaugeValues = reply.gauges;
         this.mode = 'open';
-        this.committed(reply.results, reply.failures);
+        if (reply.spent && reply.spent.byteLength <= SPENT_BYTES_MAX && this.spent.length < SPENT_MAX) {
+          this.spent.push(reply.spent);
+        }
+        this.committed(reply.results, reply.failures ?? NO_FAILURES);
         return;
       case 'full':
         this.gaugeValues = reply.gauges;

@@ -34,6 +34,8 @@ class StoreThread {
   private readonly begin;
   private readonly commit;
   private readonly rollback;
+  private readonly pageCount;
+  private readonly freePages;
   private vacuumTimer: NodeJS.Timeout | undefined;
 
   constructor(options: WorkerOptions, modules: readonly Tables[]) {
@@ -54,6 +56,8 @@ class StoreThread {
     this.begin = this.db.prepare('BEGIN IMMEDIATE');
     this.commit = this.db.prepare('COMMIT');
     this.rollback = this.db.prepare('ROLLBACK');
+    this.pageCount = this.db.prepare('PRAGMA page_count').pluck();
+    this.freePages = this.db.prepare('PRAGMA freelist_count').pluck();
   }
 
   opened(): Reply {
@@ -98,7 +102,19 @@ class StoreThread {
       const fatal = this.oneByOne(group, riders, results, failures);
       if (fatal) return { kind: 'failed', id, failure: fatal };
     }
-    return { kind: 'committed', id, results, failures, gauges: this.gauges() };
+    return this.committed(id, results, failures, group);
+  }
+
+  private committed(id: number, results: Float64Array, failures: Map<number, Failure>, group: Batch | null): Reply {
+    const gauges = this.gauges();
+    return {
+      kind: 'committed',
+      id,
+      results,
+      failures: failures.size > 0 ? failures : null,
+      gauges,
+      spent: group?.buffer ?? null,
+    };
   }
 
   /**
@@ -128,8 +144,7 @@ class StoreThread {
       if (FATAL.test(failure.code)) return { kind: 'failed', id, failure };
     }
     const done = (group?.units ?? 0) - (left?.units ?? 0);
-    if (!ridersLeft && !left?.units)
-      return { kind: 'committed', id, results, failures: new Map(), gauges: this.gauges() };
+    if (!ridersLeft && !left?.units) return this.committed(id, results, new Map(), group);
     return { kind: 'full', id, done, results, group: left, riders: ridersLeft, gauges: this.gauges() };
   }
 
@@ -225,9 +240,9 @@ class StoreThread {
 
   /** Gives pages of deleted rows back to the file system, a little at a time. */
   private vacuumStep(): boolean {
-    const free = this.db.pragma('freelist_count', { simple: true }) as number;
+    const free = this.freePages.get() as number;
     if (free < VACUUM_FREE_PAGES_MIN) return false;
-    if (free < (this.db.pragma('page_count', { simple: true }) as number) / 2) return false;
+    if (free < (this.pageCount.get() as number) / 2) return false;
     this.db.pragma(`incremental_vacuum(${VACUUM_STEP_PAGES})`);
     return true;
   }
@@ -244,8 +259,7 @@ class StoreThread {
   private gauges(): Float64Array {
     const values: number[] = [];
     for (const owner of this.owners) values.push(...Object.values(owner.gauges?.() ?? {}));
-    values.push(this.db.pragma('page_count', { simple: true }) as number);
-    values.push(this.db.pragma('freelist_count', { simple: true }) as number);
+    values.push(this.pageCount.get() as number, this.freePages.get() as number);
     return Float64Array.from(values);
   }
 }
@@ -262,7 +276,7 @@ function send(reply: Reply): void {
 function transferOf(reply: Reply): ArrayBuffer[] {
   switch (reply.kind) {
     case 'committed':
-      return [reply.results.buffer as ArrayBuffer];
+      return [reply.results.buffer as ArrayBuffer, ...(reply.spent ? [reply.spent] : [])];
     case 'full':
       return [reply.results.buffer as ArrayBuffer, ...buffersOf(reply.group, reply.riders)];
     case 'answer':
