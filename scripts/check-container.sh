@@ -2,10 +2,11 @@
 # Builds the Dockerfile and runs what comes out, on a machine without a container engine: buildah builds, a stand-in made of
 # Debian and this machine's own Node takes the place of the Node image, namespaces take the place of the runtime.
 #
-#   scripts/check-container.sh [FOLDER]     as root; FOLDER keeps the build cache for the next run (about 1.5 GB)
+#   scripts/check-container.sh [FOLDER]     as root; FOLDER keeps the build cache for the next run
 #
 # Needs Debian's buildah, mmdebstrap and iproute2; ends with 0 and a message when one is absent.
 set -euo pipefail
+keep=${1:+$(realpath -m "$1")}
 cd "$(dirname "$0")/.."
 
 for program in buildah mmdebstrap ip unshare setpriv; do
@@ -16,19 +17,20 @@ done
 step() { printf '%5ss  %s\n' "$SECONDS" "$*"; }
 fail() { echo "container check failed: $*" >&2; exit 1; }
 
-work=${1:-$(mktemp -d)}
+work=${keep:-$(mktemp -d)}
 mkdir -p "$work"
-export STORAGE_DRIVER=vfs BUILDAH_ISOLATION=chroot
+export BUILDAH_ISOLATION=chroot
 buildah_() { buildah --root "$work/store" --runroot "$work/run" "$@"; }
 log=$work/log
+# A failure shows the end of the last log.
 tidy() {
   local status=$?
   if [[ $status != 0 && -s $log ]]; then tail -n 60 "$log" >&2; fi
   buildah_ rm --all >/dev/null 2>&1 || true
-  if [[ $work != "${1:-}" ]]; then rm -rf "$work"; fi
+  if [[ -z $keep ]]; then rm -rf "$work"; fi
   exit "$status"
 }
-trap "tidy ${1:+"$(printf %q "$1")"}" EXIT
+trap tidy EXIT
 
 # The stand-in for the Node image. It trusts the certificates that this machine trusts, which never reach the product.
 if ! buildah_ inspect --type image localhost/holdfast-node >/dev/null 2>&1; then
