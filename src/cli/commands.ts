@@ -4,8 +4,9 @@ import { config } from './config.js';
 import { decode } from './decode.js';
 import { demo } from './demo.js';
 import { gateway } from './gateway.js';
+import { health } from './health.js';
 import { ingest } from './ingest.js';
 import { simulate } from './simulate.js';
 
 /** Every command of the program, in the order in which help lists them. */
-export const commands: readonly CliCommand[] = [gateway, ingest, demo, simulate, check, config, decode];
+export const commands: readonly CliCommand[] = [gateway, ingest, demo, simulate, check, config, health, decode];
