@@ -113,16 +113,17 @@ export class Carrier {
   }
 
   /**
-   * Sends what the spool still holds without waiting for full batches, for up to `budgetMs`, then ends the link. Call it
-   * when nothing new comes in any more; what the time does not suffice for stays in the spool.
+   * Sends what the spool still holds without waiting for full batches, for up to `budgetMs` or until `hurry` aborts, then
+   * ends the link. Call it when nothing new comes in any more; what the time does not suffice for stays in the spool.
    */
-  async drain(budgetMs: number): Promise<void> {
+  async drain(budgetMs: number, hurry?: AbortSignal): Promise<void> {
     const { clock, spool } = this.options;
     this.hurrying = true;
     this.wake.notify();
     const end = clock.mono() + budgetMs;
     const empty = () => this.batchesInFlight === 0 && this.ahead.length === 0 && this.readAfter >= spool.tail;
-    while (!empty() && this.over === undefined && !this.stopping && clock.mono() < end) await sleep(DRAIN_LOOK_MS);
+    const late = () => hurry?.aborted === true || clock.mono() >= end;
+    while (!empty() && this.over === undefined && !this.stopping && !late()) await sleep(DRAIN_LOOK_MS);
     this.stopping = true;
     await this.link.close();
   }
