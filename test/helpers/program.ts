@@ -73,10 +73,10 @@ export class Program {
     if (this.running) this.child.kill(signal);
   }
 
-  /** SIGTERM, and how it ended; a program that hangs is killed, which shows in the answer. */
-  async end(): Promise<Ending> {
+  /** SIGTERM, and how it ended; a program that takes longer than `graceMs` is killed, which shows in the answer. */
+  async end(graceMs = END_MS): Promise<Ending> {
     this.signal('SIGTERM');
-    const timer = setTimeout(() => this.signal('SIGKILL'), END_MS);
+    const timer = setTimeout(() => this.signal('SIGKILL'), graceMs);
     const ending = await this.ended;
     clearTimeout(timer);
     return ending;
