@@ -4,7 +4,7 @@
  * message, `connection.ts` for a client, `outbox.ts` for what goes out.
  */
 import type { Duplex } from 'node:stream';
-import type { Clock } from '../lib/clock.js';
+import { type Clock, sleep } from '../lib/clock.js';
 import { Closer } from '../lib/closer.js';
 import { type Log, RateLimit } from '../lib/log.js';
 import type { Message, Qos } from '../model/message.js';
@@ -160,11 +160,11 @@ export class Broker {
   }
 
   /**
-   * Listens no more, reads no more, waits up to `budgetMs` until what was taken in is committed and acknowledged, publishes
-   * the wills of the clients that are thrown out, and says goodbye to them. Idempotent.
+   * Listens no more, reads no more, waits up to `budgetMs`, or until `hurry` aborts, until what was taken in is committed
+   * and acknowledged, publishes the wills of the clients that are thrown out, and says goodbye to them. Idempotent.
    */
-  close({ budgetMs = CLOSE_BUDGET_MS }: { budgetMs?: number } = {}): Promise<void> {
-    this.closing ??= this.shut(budgetMs);
+  close({ budgetMs = CLOSE_BUDGET_MS, hurry }: { budgetMs?: number; hurry?: AbortSignal } = {}): Promise<void> {
+    this.closing ??= this.shut(budgetMs, hurry);
     return this.closing;
   }
 
@@ -217,24 +217,22 @@ export class Broker {
     for (const topic of retained.expire(clock.now())) store.ride(statements.retainedDelete(topic));
   }
 
-  private async shut(budgetMs: number): Promise<void> {
+  private async shut(budgetMs: number, hurry: AbortSignal | undefined): Promise<void> {
     // A server's `close` waits for its connections, which are only ended further down.
     const doors = this.listeners.map((listener) => listener.close());
     for (const connection of this.connections) connection.stop();
-    await this.settled(budgetMs);
+    await this.settled(budgetMs, hurry);
     for (const connection of [...this.connections]) connection.disconnect(REASON.shuttingDown, 'shutting down');
-    await this.settled(budgetMs);
+    await this.settled(budgetMs, hurry);
     await this.core.shut();
     await this.closer.close();
     await Promise.all(doors);
   }
 
-  private async settled(budgetMs: number): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, budgetMs);
-    });
-    await Promise.race([this.intake.idle(), late]);
-    clearTimeout(timer);
+  private async settled(budgetMs: number, hurry: AbortSignal | undefined): Promise<void> {
+    const settled = new AbortController();
+    const signal = hurry ? AbortSignal.any([settled.signal, hurry]) : settled.signal;
+    await Promise.race([this.intake.idle(), sleep(budgetMs, signal)]);
+    settled.abort();
   }
 }

@@ -72,7 +72,6 @@ export class Gateway {
   private async start(config: GatewayConfig, log: Log, clock: Clock): Promise<void> {
     const startedAt = clock.now();
     const { closer, hurry } = this;
-    const budget = (ms: number) => (hurry.signal.aborted ? 0 : ms);
 
     const pagesMax = Math.ceil(config.spool.bytesMax / PAGE_BYTES) + BROKER_PAGES;
     const tables = [Spool.tables, Broker.tables];
@@ -86,7 +85,7 @@ export class Gateway {
 
     const replayer = openReplayer(config, spool, clock, log);
     replayer.start();
-    closer.push('replayer', () => replayer.stop(budget(REPLAY_CLOSE_MS)));
+    closer.push('replayer', () => replayer.stop(REPLAY_CLOSE_MS, hurry.signal));
 
     const { topics, readings } = config.bridge;
     const intake = new Intake({ spool, topics, readings: new ReadingMap(readings), hasRoom: room.hasRoom });
@@ -109,7 +108,7 @@ export class Gateway {
       clock,
       log,
     });
-    closer.push('broker', () => broker.close({ budgetMs: budget(BROKER_CLOSE_MS) }));
+    closer.push('broker', () => broker.close({ budgetMs: BROKER_CLOSE_MS, hurry: hurry.signal }));
 
     const before = await spool.stats();
     if (before.received > 0 && startedAt - spool.previous.aliveAt >= DOWNTIME_MS_MIN) {

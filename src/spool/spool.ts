@@ -45,7 +45,7 @@ export interface SpoolStats {
 }
 
 export interface PreviousLife {
-  /** The last commit before this start. */
+  /** When the newest row before this start came in; when the file was made, if there was none. */
   readonly aliveAt: Millis;
   /** Set when the last run closed the spool in order. */
   readonly closedAt: Millis | null;

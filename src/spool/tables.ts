@@ -61,6 +61,8 @@ const PEEK_STEP_ROWS = 128;
 
 interface State {
   epoch: string;
+  /** When the newest row came in. Neither a start nor an acknowledgement is a sign that anything was read in the plant. */
+  aliveAt: number;
   rows: number;
   bytes: number;
   received: number;
@@ -87,7 +89,7 @@ function open(db: Database): OpenTables {
     aliveAt: number;
     closedAt: number | null;
   };
-  db.prepare('UPDATE spool_state SET closed_at = NULL, alive_at = ?').run(now);
+  db.prepare('UPDATE spool_state SET closed_at = NULL').run();
 
   const insertRows = (rows: number) =>
     db.prepare(`INSERT INTO spool VALUES ${Array(rows).fill('(NULL, ?, ?, ?, ?, ?, ?, ?, ?)').join(', ')}`);
@@ -102,7 +104,9 @@ function open(db: Database): OpenTables {
   const deleteUpTo = db.prepare('DELETE FROM spool WHERE seq <= ?');
   const page = db.prepare('SELECT * FROM spool WHERE seq > ? ORDER BY seq LIMIT ?').raw();
   const firstRow = db.prepare('SELECT seq, enqueued_at FROM spool ORDER BY seq LIMIT 1').raw();
-  const readState = db.prepare('SELECT epoch, rows, bytes, received, acknowledged, dead FROM spool_state');
+  const readState = db.prepare(
+    'SELECT epoch, rows, bytes, received, acknowledged, dead, alive_at AS aliveAt FROM spool_state',
+  );
   const readTail = db.prepare("SELECT seq FROM sqlite_sequence WHERE name = 'spool'").pluck();
   const writeState = db.prepare(
     'UPDATE spool_state SET rows = ?, bytes = ?, received = ?, acknowledged = ?, dead = ?, alive_at = ?',
@@ -165,6 +169,7 @@ function open(db: Database): OpenTables {
         }
         state.rows++;
         state.received++;
+        state.aliveAt = enqueuedAt;
         state.bytes += payload.length + (props?.length ?? 0);
         dirty = true;
         return seq;
@@ -236,7 +241,7 @@ function open(db: Database): OpenTables {
     beforeCommit() {
       flush();
       if (!dirty) return;
-      writeState.run(state.rows, state.bytes, state.received, state.acknowledged, state.dead, Date.now());
+      writeState.run(state.rows, state.bytes, state.received, state.acknowledged, state.dead, state.aliveAt);
       dirty = false;
     },
     afterRollback: load,
