@@ -9,6 +9,7 @@ import { Program } from '../helpers/program.js';
 import { tempDir } from '../helpers/tmp.js';
 import { until } from '../helpers/wait.js';
 
+const RUN_MS = 60_000;
 const OF_FILLER_ENERGY = "series_id = (SELECT id FROM series WHERE asset_id = 'filler' AND metric_name = 'energy')";
 const FIRST = `${OF_FILLER_ENERGY} ORDER BY device_ts LIMIT 1`;
 const LAST = `${OF_FILLER_ENERGY} ORDER BY device_ts DESC LIMIT 1`;
@@ -31,7 +32,7 @@ test('a reading that goes missing behind the back of the ingest is found: exit 1
     historian,
     `DELETE FROM readings WHERE (series_id, device_ts) IN (SELECT series_id, device_ts FROM readings WHERE ${FIRST})`,
   );
-  assert.deepEqual(await demo.ended, { code: 1, signal: null }, demo.stderr);
+  assert.deepEqual(await demo.endsByItself(RUN_MS), { code: 1, signal: null }, demo.stderr);
   const { lost, foreign, produced, stored, assets } = demo.lines[0] as Record<string, number> & {
     assets: AssetResult[];
   };

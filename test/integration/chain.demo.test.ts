@@ -7,10 +7,7 @@ const RUN_MS = 60_000;
 
 test('the demo cuts the line, and its last line of stdout says that nothing was lost', async (t) => {
   const demo = new Program(t, ['demo', '--for', '12s', '--outage', '4s@3s', '--json']);
-  const timer = setTimeout(() => demo.signal('SIGKILL'), RUN_MS);
-  const ending = await demo.ended;
-  clearTimeout(timer);
-  assert.deepEqual(ending, { code: 0, signal: null }, demo.stderr);
+  assert.deepEqual(await demo.endsByItself(RUN_MS), { code: 0, signal: null }, demo.stderr);
   assert.equal(demo.lines.length, 1, 'one object');
   const { produced, spooled, delivered, stored, lost, foreign, conflicts, gaps, outages, deepestRows, assets } = demo
     .lines[0] as Record<string, number> & { assets: { asset: string; produced: number; lost: number }[] };
