@@ -73,9 +73,14 @@ export class Program {
     if (this.running) this.child.kill(signal);
   }
 
-  /** SIGTERM, and how it ended; a program that takes longer than `graceMs` is killed, which shows in the answer. */
-  async end(graceMs = END_MS): Promise<Ending> {
+  /** SIGTERM, and how it ended. */
+  end(graceMs = END_MS): Promise<Ending> {
     this.signal('SIGTERM');
+    return this.endsByItself(graceMs);
+  }
+
+  /** How it ended; a program that takes longer than `graceMs` is killed, which shows in the answer. */
+  async endsByItself(graceMs = END_MS): Promise<Ending> {
     const timer = setTimeout(() => this.signal('SIGKILL'), graceMs);
     const ending = await this.ended;
     clearTimeout(timer);

@@ -94,7 +94,7 @@ for (const signals of [1, 2])
     gateway.signal('SIGTERM');
     await until('the rest to be on its way', () => cloud.stats().publishes > publishes);
     if (signals === 2) gateway.signal('SIGTERM');
-    assert.deepEqual(await gateway.ended, { code: 0, signal: null }, gateway.stderr);
+    assert.deepEqual(await gateway.endsByItself(), { code: 0, signal: null }, gateway.stderr);
 
     assertOneFile(dir);
     const { rows, received, acknowledged } = new Witness().readSpool(spoolFile(dir));
@@ -124,7 +124,7 @@ test('the time in which the gateway was down is a gap of every asset, also when 
   const { port } = taken.address() as AddressInfo;
   await until('more than a second to pass', () => Date.now() - downSince > 1_200);
   const failed = new Program(t, ['gateway', '--config', gatewayConfig({ ...parts, mqtt: port })]);
-  assert.equal((await failed.ended).code, 69, failed.stderr);
+  assert.equal((await failed.endsByItself()).code, 69, failed.stderr);
   const upSince = Date.now();
   const again = await openGateway(t, parts);
   const gaps = await until('the gaps', () => {

@@ -1,13 +1,15 @@
 /** What a gateway meets when it starts: a cloud or a PLC that is not there, a wrong config, and things that are taken. */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { FaultBroker } from '../../src/sim/cloud/fault-broker.js';
 import type { CloudFaults } from '../../src/sim/cloud/faults.js';
 import { SimulatedPlc } from '../../src/sim/plc.js';
-import { gatewayConfig, lineReader, openGateway } from '../helpers/chain.js';
+import { gatewayConfig, ingestConfig, lineReader, openGateway } from '../helpers/chain.js';
 import { freePort } from '../helpers/mosquitto.js';
 import { Program } from '../helpers/program.js';
 import { Publisher } from '../helpers/publisher.js';
@@ -97,7 +99,7 @@ test('a wrong config ends the start before anything is touched: exit 78, the fil
     const path = join(tempDir(t), 'wrong.yaml');
     writeFileSync(path, wrong(readFileSync(config, 'utf8').replace('./data', join(dir, 'data'))), { mode: 0o600 });
     const refused = new Program(t, ['gateway', '--config', path]);
-    assert.equal((await refused.ended).code, 78, refused.stderr);
+    assert.equal((await refused.endsByItself()).code, 78, refused.stderr);
     assert.match(refused.stderr, /wrong\.yaml:\d+:\d+/);
     assert.deepEqual(fingerprints(dir), before);
   }
@@ -109,7 +111,7 @@ test('a second gateway on the same folder is refused, and the first one goes on'
   const first = await Program.open(t, 'gateway', '--config', config);
   await publish(t, first, 50);
   const second = new Program(t, ['gateway', '--config', config]);
-  assert.equal((await second.ended).code, 69, second.stderr);
+  assert.equal((await second.endsByItself()).code, 69, second.stderr);
   assert.match(second.stderr, /spool\.db is in use by another process\n {2}hint: /);
   const { spool } = await first.status();
   const { promised } = await publish(t, first, 50);
@@ -127,10 +129,30 @@ test('a port that is taken ends the start with a hint, and what is spooled stays
   assert.equal((await gateway.end()).code, 0, gateway.stderr);
 
   const refused = new Program(t, ['gateway', '--config', gatewayConfig({ dir, cloud, mqtt: port })]);
-  assert.equal((await refused.ended).code, 69, refused.stderr);
+  assert.equal((await refused.endsByItself()).code, 69, refused.stderr);
   assert.match(refused.stderr, new RegExp(`Cannot listen on mqtt://127.0.0.1:${port}.*\\n {2}hint: another broker`));
   const again = await openGateway(t, { dir, cloud });
   assert.equal((await again.status()).spool.rows, promised.size);
+});
+
+test('a status page whose port is taken ends the start of either side', async (t) => {
+  const dir = tempDir(t);
+  const taken = createServer().listen(0, '127.0.0.1');
+  t.after(() => taken.close());
+  await once(taken, 'listening');
+  const { port } = taken.address() as AddressInfo;
+  const cloud = await freePort();
+  for (const [command, config] of [
+    ['gateway', gatewayConfig({ dir, cloud })],
+    ['ingest', ingestConfig(dir, cloud)],
+  ] as const) {
+    writeFileSync(
+      config,
+      readFileSync(config, 'utf8').replace('"listen": "127.0.0.1:0"', `"listen": "127.0.0.1:${port}"`),
+    );
+    const refused = await new Program(t, [command, '--config', config]).endsByItself();
+    assert.deepEqual(refused, { code: 69, signal: null }, command);
+  }
 });
 
 function fingerprints(dir: string): string[] {
