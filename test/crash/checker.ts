@@ -1,0 +1,140 @@
+/**
+ * Cuts the power after every recorded event: builds disks that could be left, starts the product on each, and compares
+ * what it finds with what had been promised by then.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Random } from '../helpers/random.js';
+import { Disk, type DiskOptions, type Image } from './disk.js';
+import { type Breach, breachesOf } from './invariants.js';
+import { Ledger } from './ledger.js';
+import { type RecordedEvent, readRecording } from './recording.js';
+import { type StartUp, startOn } from './start-up.js';
+import { FATES, type Fate, imageAfter } from './survival.js';
+
+export interface CheckOptions extends DiskOptions {
+  readonly seed: number;
+  /** About so many disks; `dropped` and `kept` of every cut are always among them. */
+  readonly images: number;
+  /** Where in the recorded folder the spool lies. */
+  readonly path?: string;
+}
+
+export interface Finding {
+  count: number;
+  /** The first one: number of the event, what became of the writes, and an example. */
+  readonly first: string;
+}
+
+export interface Report {
+  /** Moments at which the power was cut, and disks on which the product was started. */
+  cuts: number;
+  images: number;
+  readonly breaches: Map<Breach, Finding>;
+  readonly acknowledged: number;
+  readonly delivered: number;
+}
+
+const RANDOM_FATES = FATES.filter((fate) => fate !== 'dropped' && fate !== 'kept');
+/** In memory if there is such a folder: the images need no disk. */
+const scratch = () => {
+  try {
+    return mkdtempSync('/dev/shm/holdfast-cut-');
+  } catch {
+    return mkdtempSync(join(tmpdir(), 'holdfast-cut-'));
+  }
+};
+
+export class Checker {
+  readonly ledger = new Ledger();
+  private readonly options: CheckOptions;
+  private readonly random: Random;
+  private readonly known = new Map<Fate, { version: number; found: StartUp }>();
+  private readonly report: Report;
+  private disk: Disk;
+  private folder = '';
+
+  constructor(options: CheckOptions) {
+    this.options = options;
+    this.random = new Random(options.seed);
+    this.disk = new Disk(options);
+    const { acknowledged, delivered } = this.ledger;
+    this.report = {
+      cuts: 0,
+      images: 0,
+      breaches: new Map(),
+      get acknowledged() {
+        return acknowledged.size;
+      },
+      get delivered() {
+        return delivered.size;
+      },
+    };
+  }
+
+  /** Checks one record; what an earlier one promised still holds. `content` is what the disk held when it began. */
+  check(recording: string, content?: Image): Report {
+    const events = readRecording(recording);
+    const { images } = this.options;
+    if (content) this.disk = new Disk(this.options, content);
+    this.known.clear();
+    this.folder = scratch();
+    try {
+      const share = images / Math.max(1, events.filter(({ kind }) => kind === 'write').length);
+      let due = 0;
+      for (const [at, event] of events.entries()) {
+        const before = this.disk.version + this.disk.safeVersion;
+        const promised = this.ledger.version;
+        this.step(event);
+        const changed = this.disk.version + this.disk.safeVersion !== before;
+        if (!changed && this.ledger.version === promised) continue;
+        this.report.cuts++;
+        this.cut(at, 'dropped');
+        if (!this.disk.isDirty) continue;
+        this.cut(at, 'kept');
+        if (!changed) continue;
+        due += share;
+        for (; due >= 1; due--) this.cut(at, this.random.pick(RANDOM_FATES));
+      }
+      return this.report;
+    } finally {
+      rmSync(this.folder, { recursive: true });
+    }
+  }
+
+  /** One disk that a power cut now, after all that was checked, could leave. */
+  leftBy(fate: Fate): Image {
+    return imageAfter(this.disk, fate, this.random);
+  }
+
+  private step(event: RecordedEvent): void {
+    this.disk.step(event);
+    if (!('path' in event)) this.ledger.step(event);
+  }
+
+  private cut(at: number, fate: Fate): void {
+    for (const [breach, example] of breachesOf(this.startUp(fate), this.ledger)) {
+      const finding = this.report.breaches.get(breach) ?? { count: 0, first: `event ${at}, ${fate}: ${example}` };
+      finding.count++;
+      this.report.breaches.set(breach, finding);
+    }
+  }
+
+  /** The two certain images change only with the disk; promises change more often. */
+  private startUp(fate: Fate): StartUp {
+    if (fate !== 'dropped' && fate !== 'kept') return this.start(imageAfter(this.disk, fate, this.random));
+    const version = fate === 'dropped' ? this.disk.safeVersion : this.disk.version;
+    let known = this.known.get(fate);
+    if (known?.version !== version) {
+      known = { version, found: this.start(imageAfter(this.disk, fate, this.random)) };
+      this.known.set(fate, known);
+    }
+    return known.found;
+  }
+
+  private start(image: Image): StartUp {
+    this.report.images++;
+    return startOn(image, this.folder, this.options.path ?? 'data/spool.db');
+  }
+}

@@ -1,0 +1,65 @@
+/** Runs a scenario on a gateway under the recorder, and checks what was recorded. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { tempDir } from '../helpers/tmp.js';
+import { Checker, type CheckOptions, type Report } from './checker.js';
+import type { Image } from './disk.js';
+import { buildRecorder } from './native.js';
+import { Plant, type PlantOptions } from './plant.js';
+
+export type Scenario = (plant: Plant) => Promise<void>;
+
+export interface Recorded {
+  readonly log: string;
+  readonly plant: Plant;
+}
+
+/** `disk`: what the gateway's folder holds before. */
+export async function record(
+  t: TestContext,
+  scenario: Scenario,
+  options: PlantOptions = {},
+  disk: Image = new Map(),
+): Promise<Recorded> {
+  const dir = tempDir(t);
+  const folder = join(dir, 'device');
+  mkdirSync(folder);
+  for (const [name, bytes] of disk) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true });
+    writeFileSync(join(folder, name), bytes);
+  }
+  const log = join(dir, 'recording');
+  const recorder = { LD_PRELOAD: buildRecorder(t), RECORD_DIR: folder, RECORD_LOG: log };
+  const plant = await Plant.open(t, { ...options, folder, env: { ...options.env, ...recorder } });
+  await scenario(plant);
+  await plant.kill();
+  return { log, plant };
+}
+
+/** From the environment, so that `npm run powercut` can look longer and a failure can be run again. */
+export const seed = Number(process.env.HOLDFAST_CUT_SEED ?? 1);
+const effort = Number(process.env.HOLDFAST_CUT_EFFORT ?? 1);
+
+/** Checks a record and says in the test's output what was looked at. */
+export async function recordAndCheck(
+  t: TestContext,
+  scenario: Scenario,
+  options: PlantOptions & Partial<CheckOptions> & { readonly images: number },
+): Promise<Report> {
+  const { log } = await record(t, scenario, options);
+  const checker = new Checker({ seed, ...options, images: options.images * effort });
+  return told(t, () => checker.check(log));
+}
+
+export function told(t: TestContext, check: () => Report): Report {
+  const before = performance.now();
+  const report = check();
+  const { cuts, images, acknowledged, delivered, breaches } = report;
+  const seconds = (performance.now() - before) / 1000;
+  t.diagnostic(
+    `seed ${seed}: ${acknowledged} acknowledged, ${delivered} delivered, ${cuts} cuts, ${images} disks in ${seconds.toFixed(1)} s`,
+  );
+  for (const [breach, { count, first }] of breaches) t.diagnostic(`${breach}: ${count} times, first at ${first}`);
+  return report;
+}
