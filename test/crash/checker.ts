@@ -2,6 +2,7 @@
  * Cuts the power after every recorded event: builds disks that could be left, starts the product on each, and compares
  * what it finds with what had been promised by then.
  */
+import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,7 +16,7 @@ import { FATES, type Fate, imageAfter } from './survival.js';
 
 export interface CheckOptions extends DiskOptions {
   readonly seed: number;
-  /** About so many disks; `dropped` and `kept` of every cut are always among them. */
+  /** About so many disks besides those on which all or nothing survived, which are looked at for every cut. */
   readonly images: number;
   /** Where in the recorded folder the spool lies. */
   readonly path?: string;
@@ -28,7 +29,7 @@ export interface Finding {
 }
 
 export interface Report {
-  /** Moments at which the power was cut, and disks on which the product was started. */
+  /** Moments at which the power was cut, and different disks on which the product was started. */
   cuts: number;
   images: number;
   readonly breaches: Map<Breach, Finding>;
@@ -37,6 +38,7 @@ export interface Report {
 }
 
 const RANDOM_FATES = FATES.filter((fate) => fate !== 'dropped' && fate !== 'kept');
+const KNOWN_MAX = 200;
 /** In memory if there is such a folder: the images need no disk. */
 const scratch = () => {
   try {
@@ -50,7 +52,9 @@ export class Checker {
   readonly ledger = new Ledger();
   private readonly options: CheckOptions;
   private readonly random: Random;
-  private readonly known = new Map<Fate, { version: number; found: StartUp }>();
+  /** What was found on the disks looked at last; promises change more often than the disk, and fates often agree. */
+  private readonly known = new Map<string, StartUp>();
+  private readonly certain = new Map<Fate, { version: number; found: StartUp }>();
   private readonly report: Report;
   private disk: Disk;
   private folder = '';
@@ -78,7 +82,7 @@ export class Checker {
     const events = readRecording(recording);
     const { images } = this.options;
     if (content) this.disk = new Disk(this.options, content);
-    this.known.clear();
+    this.certain.clear();
     this.folder = scratch();
     try {
       const share = images / Math.max(1, events.filter(({ kind }) => kind === 'write').length);
@@ -121,20 +125,32 @@ export class Checker {
     }
   }
 
-  /** The two certain images change only with the disk; promises change more often. */
   private startUp(fate: Fate): StartUp {
     if (fate !== 'dropped' && fate !== 'kept') return this.start(imageAfter(this.disk, fate, this.random));
     const version = fate === 'dropped' ? this.disk.safeVersion : this.disk.version;
-    let known = this.known.get(fate);
-    if (known?.version !== version) {
-      known = { version, found: this.start(imageAfter(this.disk, fate, this.random)) };
-      this.known.set(fate, known);
+    let certain = this.certain.get(fate);
+    if (certain?.version !== version) {
+      certain = { version, found: this.start(imageAfter(this.disk, fate, this.random)) };
+      this.certain.set(fate, certain);
     }
-    return known.found;
+    return certain.found;
   }
 
   private start(image: Image): StartUp {
-    this.report.images++;
-    return startOn(image, this.folder, this.options.path ?? 'data/spool.db');
+    const key = fingerprint(image);
+    let found = this.known.get(key);
+    if (!found) {
+      this.report.images++;
+      found = startOn(image, this.folder, this.options.path ?? 'data/spool.db');
+      this.known.set(key, found);
+      if (this.known.size > KNOWN_MAX) this.known.delete(this.known.keys().next().value as string);
+    }
+    return found;
   }
+}
+
+function fingerprint(image: Image): string {
+  const hash = createHash('sha1');
+  for (const [name, bytes] of image) hash.update(`${name} ${bytes.length} `).update(bytes);
+  return hash.digest('base64');
 }

@@ -18,8 +18,15 @@ export interface PlantOptions {
   readonly env?: NodeJS.ProcessEnv;
   /** The folder that holds `data/`; a fresh one when absent. */
   readonly folder?: string;
-  /** A module of `variants/` that changes the gateway for the worse, or a limit of it for the test. */
-  readonly variants?: readonly string[];
+  /** Number of the first message. */
+  readonly firstId?: number;
+  readonly variants?: readonly Variant[];
+}
+
+/** What the cloud was sent: its seqs, and rows with repetitions. */
+interface InCloud {
+  readonly seqs: Set<number>;
+  rows: number;
 }
 
 export interface PublishOptions {
@@ -30,6 +37,18 @@ export interface PublishOptions {
   /** Bytes added to each payload; without, messages are readings. */
   readonly padBytes?: number;
 }
+
+/** Modules in `variants/`, loaded into the gateway before it starts: defects to be found, and a limit made small. */
+export type Variant =
+  | 'small-log'
+  | 'sync-normal'
+  | 'sync-off'
+  | 'ack-before-commit'
+  | 'pubrec-before-commit'
+  | 'ack-on-any-sync'
+  | 'ack-on-later-sync'
+  | 'delete-when-sent'
+  | 'seq-starts-over';
 
 /** Bridged readings, retained values among them; the branch of the subscriber; and what stays in the plant. */
 const TOPICS = ['plant/press/force', 'plant/press/stroke', 'plant/oven/heat', 'plant/oven/door', 'local/shift'] as const;
@@ -46,16 +65,18 @@ export class Plant {
   private readonly url: string;
   private child: ChildProcess | undefined;
   private complaints = '';
-  private nextId = 1;
+  private nextId: number;
+  /** Messages that publishers were told are safe. */
+  acknowledged = 0;
   private bridged = 0;
-  /** Seqs that the cloud was sent. */
-  readonly inCloud: Set<number>;
+  readonly inCloud: InCloud;
 
-  private constructor(t: TestContext, options: PlantOptions, cloud: FaultBroker, port: number, inCloud: Set<number>) {
+  private constructor(t: TestContext, options: PlantOptions, cloud: FaultBroker, port: number, inCloud: InCloud) {
     this.t = t;
     this.options = options;
     this.cloud = cloud;
     this.inCloud = inCloud;
+    this.nextId = options.firstId ?? 1;
     this.folder = options.folder ?? join(tempDir(t), 'device');
     mkdirSync(this.folder, { recursive: true });
     this.url = `mqtt://127.0.0.1:${port}`;
@@ -64,13 +85,15 @@ export class Plant {
   }
 
   static async open(t: TestContext, options: PlantOptions = {}): Promise<Plant> {
-    const seqs = new Set<number>();
+    const inCloud = { seqs: new Set<number>(), rows: 0 };
     const take = (payload: Buffer) => {
-      for (const { seq } of decodeBatch(payload).rows) seqs.add(seq);
+      const { rows } = decodeBatch(payload);
+      inCloud.rows += rows.length;
+      for (const { seq } of rows) inCloud.seqs.add(seq);
     };
     const cloud = await FaultBroker.open({ port: 0, onPublish: ({ payload }) => take(payload) });
     t.after(() => cloud.close());
-    return new Plant(t, options, cloud, await freePort(), seqs);
+    return new Plant(t, options, cloud, await freePort(), inCloud);
   }
 
   get pid(): number {
@@ -165,7 +188,7 @@ export class Plant {
 
   /** Until the cloud has been sent everything that was published to it. */
   async drained(): Promise<void> {
-    await until('the cloud has everything', () => this.inCloud.size >= this.bridged);
+    await until('the cloud has everything', () => this.inCloud.seqs.size >= this.bridged);
   }
 
   private async publishOne(client: MqttClient, id: number, qos: 1 | 2, padBytes: number): Promise<void> {
@@ -174,6 +197,7 @@ export class Plant {
     if (topic.startsWith(BRIDGED)) this.bridged++;
     const pad = padBytes > 0 ? `,"pad":"${'x'.repeat(padBytes)}"` : '';
     await client.publishAsync(topic, `{"ts":${1_790_000_000_000 + id},"value":${id}${pad}}`, { qos, retain });
+    this.acknowledged++;
     if (topic === 'local/shift' && id % CLEAR_EVERY === 0) await client.publishAsync(topic, '', { qos, retain });
   }
 

@@ -18,9 +18,9 @@ export interface Recorded {
 /** `disk`: what the gateway's folder holds before. */
 export async function record(
   t: TestContext,
+  options: PlantOptions,
+  disk: Image,
   scenario: Scenario,
-  options: PlantOptions = {},
-  disk: Image = new Map(),
 ): Promise<Recorded> {
   const dir = tempDir(t);
   const folder = join(dir, 'device');
@@ -39,15 +39,15 @@ export async function record(
 
 /** From the environment, so that `npm run powercut` can look longer and a failure can be run again. */
 export const seed = Number(process.env.HOLDFAST_CUT_SEED ?? 1);
-const effort = Number(process.env.HOLDFAST_CUT_EFFORT ?? 1);
+export const effort = Number(process.env.HOLDFAST_CUT_EFFORT ?? 1);
 
 /** Checks a record and says in the test's output what was looked at. */
 export async function recordAndCheck(
   t: TestContext,
-  scenario: Scenario,
   options: PlantOptions & Partial<CheckOptions> & { readonly images: number },
+  scenario: Scenario,
 ): Promise<Report> {
-  const { log } = await record(t, scenario, options);
+  const { log } = await record(t, options, new Map(), scenario);
   const checker = new Checker({ seed, ...options, images: options.images * effort });
   return told(t, () => checker.check(log));
 }

@@ -66,7 +66,7 @@ static void note(enum kind kind, int fd, int64_t offset, const char *path, const
   struct __attribute__((packed)) { uint8_t magic, kind; uint16_t path; int32_t fd; int64_t offset; uint32_t data; } head =
     { 0xC7, kind, path ? strlen(path) : 0, fd, offset, bytes };
   struct iovec parts[] = { { &head, sizeof head }, { (void *)path, head.path }, { (void *)data, bytes } };
-  if (syscall(SYS_writev, out, parts, 3) != (long)(sizeof head + head.path + bytes)) refuse("a full log");
+  if (REAL(writev)(out, parts, 3) != (long)(sizeof head + head.path + bytes)) refuse("a full log");
 }
 
 static void note_alone(enum kind kind, int fd, int64_t offset, const char *path, const void *data, size_t bytes) {
@@ -81,7 +81,7 @@ static void start(void) {
   folder_length = strlen(folder);
   if ((option = getenv("RECORD_SYNC_US"))) sync_us = atol(option);
   if ((option = getenv("RECORD_EIO"))) sscanf(option, "%63[^:]:%ld", eio_suffix, &eio_at);
-  out = syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  out = REAL(openat)(AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (out < 0) refuse("without a log");
   note(START, getpid(), 0, NULL, NULL, 0);
 }
@@ -130,7 +130,7 @@ int open64(const char *path, int flags, ...) { MODE return opened(AT_FDCWD, path
 int openat(int at, const char *path, int flags, ...) { MODE return opened(at, path, flags, mode); }
 int openat64(int at, const char *path, int flags, ...) { MODE return opened(at, path, flags, mode); }
 
-int close(int fd) {
+static void forget(int fd) {
   if (fd >= 0 && fd < FDS_MAX && (watched_path[fd] || is_network[fd])) {
     pthread_mutex_lock(&order);
     if (is_network[fd]) note(HUNG_UP, fd, 0, NULL, NULL, 0);
@@ -139,6 +139,9 @@ int close(int fd) {
     watched_path[fd] = NULL;
     pthread_mutex_unlock(&order);
   }
+}
+int close(int fd) {
+  forget(fd);
   return REAL(close)(fd);
 }
 
@@ -290,6 +293,22 @@ ssize_t read(int fd, void *data, size_t bytes) { return received(fd, data, REAL(
 ssize_t recv(int fd, void *data, size_t bytes, int flags) { return received(fd, data, REAL(recv)(fd, data, bytes, flags)); }
 
 /* ---- what must not happen unseen ---- */
+
+/* libuv closes, and could write, past the C library's own functions. */
+long syscall(long number, ...) {
+  va_list rest;
+  va_start(rest, number);
+  long a[6];
+  for (int i = 0; i < 6; i++) a[i] = va_arg(rest, long);
+  va_end(rest);
+  if (number == SYS_close) forget(a[0]);
+  if ((number == SYS_pwritev || number == SYS_pwritev2 || number == SYS_fallocate) && file_of(a[0])) refuse("this system call");
+  if (number == SYS_io_uring_setup) {
+    errno = ENOSYS;
+    return -1;
+  }
+  return REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
 
 ssize_t pwritev64(int fd, const struct iovec *parts, int count, off64_t offset) {
   if (file_of(fd)) refuse("pwritev");

@@ -1,0 +1,100 @@
+/** A checker that finds nothing proves nothing: each of these gateways, or devices, loses messages, and it must say so. */
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { until } from '../helpers/wait.js';
+import type { CheckOptions, Report } from './checker.js';
+import type { Breach } from './invariants.js';
+import { skipWithoutGcc } from './native.js';
+import type { Plant, PlantOptions } from './plant.js';
+import { recordAndCheck } from './recorded.js';
+
+const options = { skip: skipWithoutGcc };
+const IMAGES = 300;
+/** Long enough that messages come in while an fsync is on its way. */
+const SLOW_DISK = { RECORD_SYNC_US: '4000' };
+
+function run(t: TestContext, more: PlantOptions & Partial<CheckOptions>, scenario = load): Promise<Report> {
+  return recordAndCheck(t, { images: IMAGES, ...more }, scenario);
+}
+
+async function load(plant: Plant): Promise<void> {
+  await plant.cloud.set({ absent: true });
+  await plant.start();
+  await plant.leaveSession();
+  await plant.publish(await plant.client(), { count: 24 });
+}
+
+function assertFound(report: Report, ...breaches: Breach[]): void {
+  for (const breach of breaches) assert.ok(report.breaches.has(breach), `the checker finds: ${breach}`);
+}
+
+test('synchronous=NORMAL', options, async (t) => {
+  const report = await run(t, { variants: ['sync-normal'] });
+  assertFound(report, 'acknowledged message lost', 'retained message lost', 'queued message lost');
+});
+
+test('synchronous=OFF, with checkpoints', options, async (t) => {
+  const report = await run(t, { variants: ['sync-off', 'small-log'] });
+  assertFound(report, 'acknowledged message lost', 'unreadable');
+});
+
+test('a device that ignores flush', options, async (t) => {
+  assertFound(await run(t, { ignoresFlush: true }), 'acknowledged message lost', 'session lost');
+});
+
+test('PUBACK before the commit', options, async (t) => {
+  assertFound(await run(t, { variants: ['ack-before-commit'] }), 'acknowledged message lost');
+});
+
+test('PUBREC before the commit, QoS 1 in order', options, async (t) => {
+  const variants = ['pubrec-before-commit'] as const;
+  const clean = await run(t, { variants });
+  assert.deepEqual([...clean.breaches], [], 'QoS 1 is in order');
+  const report = await run(t, { variants }, async (plant) => {
+    await plant.cloud.set({ absent: true });
+    await plant.start();
+    const client = await plant.client({ clientId: 'press', clean: false });
+    await plant.publish(client, { count: 24, qos: 2 });
+  });
+  assertFound(report, 'acknowledged message lost', 'packet id wrong');
+});
+
+test('an acknowledgement on an fsync that began before the message was written', options, async (t) => {
+  assertFound(await run(t, { variants: ['ack-on-any-sync'], env: SLOW_DISK }), 'acknowledged message lost');
+  const right = await run(t, { variants: ['ack-on-later-sync'], env: SLOW_DISK });
+  assert.equal(right.breaches.has('acknowledged message lost'), false, 'an fsync that began after it is good enough');
+});
+
+test('a row that is deleted when its batch was sent', options, async (t) => {
+  const report = await run(t, { variants: ['delete-when-sent'] }, async (plant) => {
+    await plant.cloud.set({ ackDelayMs: 300 });
+    await plant.start();
+    await plant.publish(await plant.client(), { count: 24 });
+    await plant.drained();
+  });
+  assertFound(report, 'acknowledged message lost');
+});
+
+test('a seq that is used again after a drain', options, async (t) => {
+  const report = await run(t, { variants: ['seq-starts-over'] }, async (plant) => {
+    await plant.start();
+    const client = await plant.client();
+    await plant.publish(client, { count: 16 });
+    await plant.drained();
+    await plant.stop();
+    await plant.start();
+    const before = plant.inCloud.rows;
+    await plant.publish(client, { count: 8 });
+    await until('more in the cloud', () => plant.inCloud.rows > before);
+  });
+  assertFound(report, 'seq reused', 'wire');
+});
+
+test('a seq that is used again after a loss', options, async (t) => {
+  const report = await run(t, { variants: ['sync-normal'] }, async (plant) => {
+    await plant.start();
+    await plant.publish(await plant.client(), { count: 24 });
+    await plant.drained();
+  });
+  assertFound(report, 'seq reused');
+});
