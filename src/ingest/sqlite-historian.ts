@@ -4,10 +4,10 @@ import Database from 'better-sqlite3';
 import { type Clock, systemClock } from '../lib/clock.js';
 import { HoldfastError } from '../lib/errors.js';
 import { makeFolder } from '../lib/folder.js';
+import { healAfterIoError, markIfIoError } from '../lib/sqlite-io-error.js';
 import type { Batch } from '../wire/batch.js';
 import type { DeadBatch, Historian, LedgerEntry, Outcome, Totals } from './historian.js';
 import { GroupCommit, ioError } from './sqlite-commit.js';
-import { healAfterIoError } from './sqlite-io-error.js';
 import { migrate } from './sqlite-schema.js';
 import { SqliteWriter } from './sqlite-writer.js';
 
@@ -83,6 +83,7 @@ export class SqliteHistorian implements Historian {
       if (bytesMax !== undefined) limitSize(db, bytesMax);
       return new SqliteHistorian(db, options);
     } catch (error) {
+      markIfIoError(path, error);
       db?.close();
       throw error instanceof HoldfastError ? error : ioError(path, error);
     }

@@ -31,6 +31,8 @@ const GROUP_UNITS_MAX = 8_192;
 /** Riders that nobody gives a lift to within this time get a transaction of their own. */
 const RIDER_WAIT_MS = 100;
 const FULL_RETRY_MS = 250;
+/** 1000 pages of 4 KiB bound the log to about 4 MiB between checkpoints. */
+const LOG_PAGES_MAX = 1_000;
 
 /** `results[at + i]` is what operation i of the unit returned, NaN where it returned nothing or was skipped. */
 export type UnitDone = (error: HoldfastError | null, results: Float64Array, at: number) => void;
@@ -44,6 +46,8 @@ export interface StoreOptions {
   readonly busyTimeoutMs?: number;
   /** Upper bound of the file in 4 KiB pages; reaching it is the same as a full device. */
   readonly pagesMax?: number;
+  /** Pages that the write-ahead log may hold before they are moved into the file. */
+  readonly logPagesMax?: number;
   readonly log?: Log;
 }
 
@@ -113,6 +117,7 @@ export class Store {
       path: options.path,
       busyTimeoutMs: options.busyTimeoutMs,
       pagesMax: options.pagesMax,
+      logPagesMax: options.logPagesMax ?? LOG_PAGES_MAX,
       tables: options.tables.map(String),
     };
     const worker = new Worker(new URL('./worker.js', import.meta.url), { workerData, name: 'store' });
