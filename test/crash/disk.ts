@@ -68,7 +68,9 @@ export class Disk {
 
   /** Something is not safe, so that more than one image is possible. */
   get isDirty(): boolean {
-    return this.pendingNames.length > 0 || [...this.names.values()].some((it) => it !== 'folder' && it.pending.length > 0);
+    return (
+      this.pendingNames.length > 0 || [...this.names.values()].some((it) => it !== 'folder' && it.pending.length > 0)
+    );
   }
 
   /** How many changes of names are not safe; an image may keep the first so many of them. */

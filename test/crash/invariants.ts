@@ -110,7 +110,8 @@ function checkSession(
   for (const filter of session.filters)
     if (!subscriptions.has(`${key} ${filter}`)) breach('session lost', `${clientId} ${filter}`);
   for (const id of session.owed)
-    if (!outgoing.has(`${key} ${ledger.published.get(id)?.payload}`)) breach('queued message lost', `${clientId} ${id}`);
+    if (!outgoing.has(`${key} ${ledger.published.get(id)?.payload}`))
+      breach('queued message lost', `${clientId} ${id}`);
   if (session.received.size > 0 && !outgoing.has(`${key}`)) {
     const anyPayload = [...session.received].some((id) => outgoing.has(`${key} ${ledger.published.get(id)?.payload}`));
     if (!anyPayload) breach('queued message lost', `${clientId} ${[...session.received]} before PUBCOMP`);

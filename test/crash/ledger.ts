@@ -104,7 +104,8 @@ export class Ledger {
     this.epoch = source.epoch;
     const ids: number[] = [];
     for (const row of rows) {
-      const id = row.type === 'p' ? idOf(Buffer.from(row.payload).toString()) : Number('value' in row ? row.value : Number.NaN);
+      const id =
+        row.type === 'p' ? idOf(Buffer.from(row.payload).toString()) : Number('value' in row ? row.value : Number.NaN);
       assert(id !== null && this.published.has(id), `the cloud gets only what was published, not ${row.topic} ${id}`);
       const before = this.sentAs.get(row.seq);
       if (before !== undefined && before !== id) this.broken.push(`seq ${row.seq} was sent as ${before} and as ${id}`);

@@ -20,7 +20,13 @@ export function buildShutdown(t: TestContext): string {
   return compile(t, 'shutdown.c', 'shutdown');
 }
 
-function compile(t: TestContext, source: string, target: string, flags: string[] = [], libraries: string[] = []): string {
+function compile(
+  t: TestContext,
+  source: string,
+  target: string,
+  flags: string[] = [],
+  libraries: string[] = [],
+): string {
   const path = join(tempDir(t), target);
   execFileSync(gcc as string, ['-O2', '-Wall', '-Werror', ...flags, '-o', path, join(SOURCES, source), ...libraries]);
   return path;

@@ -48,10 +48,17 @@ export type Variant =
   | 'ack-on-any-sync'
   | 'ack-on-later-sync'
   | 'delete-when-sent'
-  | 'seq-starts-over';
+  | 'seq-starts-over'
+  | 'plain-restart';
 
 /** Bridged readings, retained values among them; the branch of the subscriber; and what stays in the plant. */
-const TOPICS = ['plant/press/force', 'plant/press/stroke', 'plant/oven/heat', 'plant/oven/door', 'local/shift'] as const;
+const TOPICS = [
+  'plant/press/force',
+  'plant/press/stroke',
+  'plant/oven/heat',
+  'plant/oven/door',
+  'local/shift',
+] as const;
 const RETAINED: ReadonlySet<string> = new Set(['plant/oven/heat', 'plant/oven/door', 'local/shift']);
 const SUBSCRIBED = 'plant/press/#';
 const CLEAR_EVERY = 11;
@@ -105,14 +112,14 @@ export class Plant {
   }
 
   /** Starts the gateway and waits until its doors are open. */
-  async start(): Promise<void> {
+  async start(env: NodeJS.ProcessEnv = {}): Promise<void> {
     const imports = (this.options.variants ?? []).flatMap((name) => [
       '--import',
       resolve(`dist/test/crash/variants/${name}.js`),
     ]);
     const args = [...imports, 'dist/src/main.js', 'gateway', '--config', this.config, '--json'];
     const child = spawn(process.execPath, args, {
-      env: { ...process.env, UV_USE_IO_URING: '0', ...this.options.env },
+      env: { ...process.env, UV_USE_IO_URING: '0', ...this.options.env, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     this.child = child;

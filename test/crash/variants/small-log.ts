@@ -1,4 +1,6 @@
 /** Checkpoints after a few pages, so that a short run has many. No defect. */
-import { replacePragma } from './pragmas.js';
+import { Store, type StoreOptions } from '../../../src/store/store.js';
 
-replacePragma(/^wal_autocheckpoint/, 'wal_autocheckpoint = 12');
+const LOG_PAGES_MAX = 12;
+const { open } = Store;
+Store.open = (options: StoreOptions) => open.call(Store, { ...options, logPagesMax: LOG_PAGES_MAX });
