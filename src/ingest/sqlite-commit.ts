@@ -67,6 +67,7 @@ export class GroupCommit {
     // Without a checkpoint, because the file carries the mark; the process ends anyway.
     if (this.brokenBy) return;
     beforeClose();
+    this.checkpoint();
     this.db.close();
   }
 
@@ -133,6 +134,11 @@ export class GroupCommit {
     for (const { rows } of jobs) due.rows += rows;
     if (due.commits < CHECKPOINT_COMMITS && due.rows < CHECKPOINT_ROWS) return;
     this.sinceCheckpoint = { commits: 0, rows: 0 };
+    this.checkpoint();
+  }
+
+  /** By itself SQLite would do it quietly when the file is closed, and its failure would go unnoticed. */
+  private checkpoint(): void {
     try {
       this.db.pragma('wal_checkpoint(PASSIVE)');
     } catch (error) {
@@ -144,7 +150,8 @@ export class GroupCommit {
   private failed(cause: unknown): HoldfastError {
     const error = ioError(this.path, cause);
     this.onRollback();
-    if (markIfIoError(this.path, cause)) {
+    if (systemCodeOf(cause)?.startsWith('SQLITE_IOERR')) {
+      markIfIoError(this.path, cause);
       this.brokenBy = error;
       this.breakNow(error);
       return error;

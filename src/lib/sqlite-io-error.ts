@@ -16,16 +16,20 @@ import { systemCodeOf } from './errors.js';
 const CHUNK_BYTES = 1024 * 1024;
 /** A second process that is started meanwhile waits so long for the first one to finish. */
 const LOCK_TIMEOUT_MS = 5_000;
-/** What could not be read does no harm to what is on the disk. */
-const UNTRUSTED = /^SQLITE_IOERR(?!_(SHORT_)?READ)/;
+/**
+ * Errors of writing, which only the connection that owns the file can meet. Others, of reading or of locks, do no harm to
+ * what is on the disk, and a process that is refused the file must not rename it under the one that has it.
+ */
+const WRITE_ERROR = /^SQLITE_IOERR_(WRITE|FSYNC|DIR_FSYNC|TRUNCATE)$/;
 const markedName = (path: string) => `${path}-ioerr`;
 
 /**
- * Call at once when a statement on the database at `path` has thrown `error`, and before its connection is closed. After
- * an I/O error the file gets the mark; returns whether it was one. Nothing may be written through the connection any more.
+ * Call at once when a statement on the database at `path` has thrown `error`, and before its connection is closed. If
+ * something could not be written or synced, the file gets the mark, and nothing may be written through the connection any
+ * more. Returns whether it was such an error.
  */
 export function markIfIoError(path: string, error: unknown): boolean {
-  if (!UNTRUSTED.test(systemCodeOf(error) ?? '')) return false;
+  if (!WRITE_ERROR.test(systemCodeOf(error) ?? '')) return false;
   try {
     renameSync(path, markedName(path));
     syncDirectory(path);

@@ -25,12 +25,14 @@ export interface DatabaseOptions {
   readonly path: string;
   /** How long to wait for another process to let go of the file. */
   readonly busyTimeoutMs?: number;
+  /** Called when an earlier run had ended with an I/O error, and the files have been brought onto fresh blocks. */
+  readonly onHealed?: () => void;
 }
 
 export function openDatabase(options: DatabaseOptions): Database {
   const path = resolve(options.path);
   makeFolder(dirname(path));
-  healAfterIoError(path);
+  if (healAfterIoError(path)) options.onHealed?.();
   const db = new SQLite(path, { timeout: options.busyTimeoutMs ?? BUSY_TIMEOUT_MS });
   try {
     assertVersion(db);

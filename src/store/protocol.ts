@@ -16,6 +16,8 @@ export interface Opened {
   readonly operations: readonly string[];
   readonly gauges: readonly string[];
   readonly sqlite: string;
+  /** An earlier run ended with an I/O error; the files lie on fresh blocks now. */
+  readonly healed: boolean;
 }
 
 /** A group: units in the order of submission, and units that only needed some transaction to ride in. */

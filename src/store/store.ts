@@ -125,7 +125,12 @@ export class Store {
       worker.once('message', resolve);
       worker.once('error', reject);
     });
-    if (first.kind === 'opened') return new Store(worker, first.opened, first.gauges, options.log ?? silentLog);
+    if (first.kind === 'opened') {
+      const { log = silentLog, path } = options;
+      if (first.opened.healed)
+        log.warn({ path }, 'The last run ended with an I/O error; the spool is on fresh blocks now');
+      return new Store(worker, first.opened, first.gauges, log);
+    }
     assert(first.kind === 'broken', 'the first answer of the store thread is opened or broken');
     await worker.terminate();
     const { code, message } = first.failure;

@@ -40,11 +40,18 @@ class StoreThread {
   private readonly commit;
   private readonly rollback;
   private vacuumTimer: NodeJS.Timeout | undefined;
+  private healed = false;
   private hasFailed = false;
 
   constructor(options: WorkerOptions, modules: readonly Tables[]) {
     this.path = resolve(options.path);
-    this.db = openDatabase(options);
+    this.db = openDatabase({
+      path: this.path,
+      busyTimeoutMs: options.busyTimeoutMs,
+      onHealed: () => {
+        this.healed = true;
+      },
+    });
     this.checkpoints = new Checkpoints(this.db, options.logPagesMax);
     if (options.pagesMax !== undefined) this.db.pragma(`max_page_count = ${options.pagesMax}`);
     for (const module of modules) {
@@ -66,7 +73,7 @@ class StoreThread {
 
   opened(): Reply {
     const sqlite = this.db.prepare('SELECT sqlite_version()').pluck().get() as string;
-    const opened = { operations: this.operationNames, gauges: this.gaugeNames, sqlite };
+    const opened = { operations: this.operationNames, gauges: this.gaugeNames, sqlite, healed: this.healed };
     return { kind: 'opened', opened, gauges: this.gauges() };
   }
 

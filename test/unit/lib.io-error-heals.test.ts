@@ -49,7 +49,7 @@ test('SQLite leaves a marked file and its log alone when the connection is close
 test('other errors leave no mark, and one that cannot be left throws nothing', (t) => {
   const path = join(tempDir(t), 'historian.db');
   writeFileSync(path, 'db');
-  for (const code of ['SQLITE_FULL', 'SQLITE_BUSY', 'SQLITE_IOERR_READ', 'SQLITE_IOERR_SHORT_READ'])
+  for (const code of ['SQLITE_FULL', 'SQLITE_BUSY', 'SQLITE_IOERR_READ', 'SQLITE_IOERR_LOCK'])
     assert.equal(markIfIoError(path, Object.assign(new Error(code), { code })), false);
   assert.ok(existsSync(path));
   assert.equal(markIfIoError('/proc/no/such/place', failed), true);
