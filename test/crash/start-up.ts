@@ -55,9 +55,14 @@ export function startOn(image: Image, folder: string, path: string): StartUp {
     if (name.includes('/')) mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, bytes);
   }
+  return startAt(join(folder, path));
+}
+
+/** Opens the spool at `path` where it lies. */
+export function startAt(path: string): StartUp {
   let db: Database | undefined;
   try {
-    db = openDatabase({ path: join(folder, path) });
+    db = openDatabase({ path });
     for (const owner of [spool, broker]) {
       migrate(db, owner);
       owner.open(db);
