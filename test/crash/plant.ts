@@ -23,9 +23,10 @@ export interface PlantOptions {
   readonly variants?: readonly Variant[];
 }
 
-/** What the cloud was sent: its seqs, and rows with repetitions. */
+/** What the cloud was sent: its seqs, the numbers of its readings, and rows with repetitions. */
 interface InCloud {
   readonly seqs: Set<number>;
+  readonly ids: Set<number>;
   rows: number;
 }
 
@@ -73,8 +74,8 @@ export class Plant {
   private child: ChildProcess | undefined;
   private complaints = '';
   private nextId: number;
-  /** Messages that publishers were told are safe. */
-  acknowledged = 0;
+  /** Messages in bridged topics that publishers were told are safe. */
+  readonly acknowledgedIds = new Set<number>();
   private bridged = 0;
   readonly inCloud: InCloud;
 
@@ -92,11 +93,14 @@ export class Plant {
   }
 
   static async open(t: TestContext, options: PlantOptions = {}): Promise<Plant> {
-    const inCloud = { seqs: new Set<number>(), rows: 0 };
+    const inCloud = { seqs: new Set<number>(), ids: new Set<number>(), rows: 0 };
     const take = (payload: Buffer) => {
       const { rows } = decodeBatch(payload);
       inCloud.rows += rows.length;
-      for (const { seq } of rows) inCloud.seqs.add(seq);
+      for (const row of rows) {
+        inCloud.seqs.add(row.seq);
+        if ('value' in row) inCloud.ids.add(Number(row.value));
+      }
     };
     const cloud = await FaultBroker.open({ port: 0, onPublish: ({ payload }) => take(payload) });
     t.after(() => cloud.close());
@@ -168,9 +172,9 @@ export class Plant {
   }
 
   /** Publishes until `signal` aborts or the gateway goes, without waiting for the last acknowledgements. */
-  publishUntil(client: MqttClient, signal: AbortSignal, window = 4): void {
+  publishUntil(client: MqttClient, signal: AbortSignal, { window = 4, padBytes = 0 } = {}): void {
     const worker = async () => {
-      while (!signal.aborted) await this.publishOne(client, this.nextId++, 1, 0);
+      while (!signal.aborted) await this.publishOne(client, this.nextId++, 1, padBytes);
     };
     for (let i = 0; i < window; i++) worker().catch(() => {});
   }
@@ -204,7 +208,7 @@ export class Plant {
     if (topic.startsWith(BRIDGED)) this.bridged++;
     const pad = padBytes > 0 ? `,"pad":"${'x'.repeat(padBytes)}"` : '';
     await client.publishAsync(topic, `{"ts":${1_790_000_000_000 + id},"value":${id}${pad}}`, { qos, retain });
-    this.acknowledged++;
+    if (topic.startsWith(BRIDGED)) this.acknowledgedIds.add(id);
     if (topic === 'local/shift' && id % CLEAR_EVERY === 0) await client.publishAsync(topic, '', { qos, retain });
   }
 

@@ -1,5 +1,7 @@
 /** Runs a scenario on a gateway under the recorder, and checks what was recorded. */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import assert from 'node:assert/strict';
+import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { tempDir } from '../helpers/tmp.js';
@@ -50,6 +52,25 @@ export async function recordAndCheck(
   const { log } = await record(t, options, new Map(), scenario);
   const checker = new Checker({ seed, ...options, images: options.images * effort });
   return told(t, () => checker.check(log));
+}
+
+/** The same, and nothing may be found; a record in which something was is kept, to be looked at again. */
+export async function checkSound(
+  t: TestContext,
+  options: PlantOptions & { readonly images: number },
+  scenario: Scenario,
+): Promise<Report> {
+  const { log } = await record(t, options, new Map(), scenario);
+  const checker = new Checker({ seed, images: options.images * effort });
+  const report = told(t, () => checker.check(log));
+  if (report.breaches.size === 0) {
+    assert.ok(report.acknowledged > 0 && report.images > options.images / 2, 'there was something to look at');
+    return report;
+  }
+  const kept = join(tmpdir(), `holdfast-${process.pid}-${Date.now()}.recording`);
+  copyFileSync(log, kept);
+  const images = options.images * effort;
+  return assert.fail(`look again: node dist/test/crash/recheck.js ${kept} ${seed} ${images}`);
 }
 
 export function told(t: TestContext, check: () => Report): Report {
