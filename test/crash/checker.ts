@@ -18,8 +18,6 @@ export interface CheckOptions extends DiskOptions {
   readonly seed: number;
   /** About so many disks besides those on which all or nothing survived, which are looked at for every cut. */
   readonly images: number;
-  /** Where in the recorded folder the spool lies. */
-  readonly path?: string;
 }
 
 export interface Finding {
@@ -38,6 +36,8 @@ export interface Report {
 }
 
 const RANDOM_FATES = FATES.filter((fate) => fate !== 'dropped' && fate !== 'kept');
+/** Where in the recorded folder the spool lies. */
+const SPOOL = 'data/spool.db';
 const KNOWN_MAX = 200;
 /** In memory if there is such a folder: the images need no disk. */
 const scratch = () => {
@@ -77,9 +77,13 @@ export class Checker {
     };
   }
 
-  /** Checks one record; what an earlier one promised still holds. `content` is what the disk held when it began. */
-  check(recording: string, content?: Image): Report {
-    const events = readRecording(recording);
+  /**
+   * Checks one record; what an earlier one promised still holds. `content` is what the disk held when it began, and `part`
+   * how much of the record happened before the last cut.
+   */
+  check(recording: string, content?: Image, part = 1): Report {
+    const all = readRecording(recording);
+    const events = all.slice(0, Math.ceil(all.length * part));
     const { images } = this.options;
     if (content) this.disk = new Disk(this.options, content);
     this.certain.clear();
@@ -107,7 +111,7 @@ export class Checker {
     }
   }
 
-  /** One disk that a power cut now, after all that was checked, could leave. */
+  /** One disk that the last cut could leave. */
   leftBy(fate: Fate): Image {
     return imageAfter(this.disk, fate, this.random);
   }
@@ -141,7 +145,7 @@ export class Checker {
     let found = this.known.get(key);
     if (!found) {
       this.report.images++;
-      found = startOn(image, this.folder, this.options.path ?? 'data/spool.db');
+      found = startOn(image, this.folder, SPOOL);
       this.known.set(key, found);
       if (this.known.size > KNOWN_MAX) this.known.delete(this.known.keys().next().value as string);
     }

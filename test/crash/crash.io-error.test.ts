@@ -21,7 +21,7 @@ async function failOnce(
   fsync: string,
   variants: readonly Variant[],
 ): Promise<Report & { life: RecordedEvent[] }> {
-  const { log } = await record(t, { variants }, new Map(), async (plant: Plant) => {
+  const log = await record(t, { variants }, new Map(), async (plant: Plant) => {
     await plant.cloud.set({ absent: true });
     await plant.start({ RECORD_EIO: fsync });
     await plant.leaveSession();

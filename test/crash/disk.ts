@@ -37,7 +37,7 @@ export interface DiskOptions {
   readonly ignoresFlush?: boolean;
 }
 
-export const BLOCK_BYTES = 4096;
+const BLOCK_BYTES = 4096;
 /** It may be lost altogether: a start builds it anew. */
 const VOLATILE = /-shm$/;
 

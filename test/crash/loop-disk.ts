@@ -53,7 +53,6 @@ export class LoopDisk {
     mkdirSync(folder);
     mkdirSync(backing);
     run('mount', '-t', 'tmpfs', '-o', `size=${BACKING_MIB}M`, 'tmpfs', backing);
-    // After hooks run in the order of their registration: the folders go first, so they must be free by then.
     const image = join(backing, 'disk');
     run('truncate', '-s', `${DISK_MIB}M`, image);
     run('mkfs.ext4', '-q', '-F', '-b', `${BLOCK_BYTES}`, '-J', `size=${JOURNAL_MIB}`, image);

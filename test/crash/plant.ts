@@ -62,6 +62,12 @@ const TOPICS = [
 ] as const;
 const RETAINED: ReadonlySet<string> = new Set(['plant/oven/heat', 'plant/oven/door', 'local/shift']);
 const SUBSCRIBED = 'plant/press/#';
+const SESSION: IClientOptions = {
+  clientId: 'hmi',
+  clean: false,
+  protocolVersion: 5,
+  properties: { sessionExpiryInterval: 3600 },
+};
 const CLEAR_EVERY = 11;
 
 export class Plant {
@@ -109,10 +115,6 @@ export class Plant {
 
   get pid(): number {
     return this.child?.pid as number;
-  }
-
-  get stderr(): string {
-    return this.complaints;
   }
 
   /** Starts the gateway and waits until its doors are open. */
@@ -180,16 +182,16 @@ export class Plant {
   }
 
   /** A persistent session that hears the press, and goes away again. */
-  async leaveSession(clientId = 'hmi'): Promise<void> {
-    const client = await this.client(sessionOf(clientId));
+  async leaveSession(): Promise<void> {
+    const client = await this.client(SESSION);
     await client.subscribeAsync(SUBSCRIBED, { qos: 1 });
     await client.endAsync();
   }
 
   /** Comes back to the session and takes `count` messages. */
-  async collect(count: number, clientId = 'hmi'): Promise<void> {
+  async collect(count: number): Promise<void> {
     let got = 0;
-    const client = connect(this.url, { reconnectPeriod: 20, ...sessionOf(clientId) });
+    const client = connect(this.url, { reconnectPeriod: 20, ...SESSION });
     client.on('error', () => {});
     client.on('message', () => got++);
     this.t.after(() => client.endAsync(true));
@@ -220,10 +222,6 @@ export class Plant {
     await exit;
     return child.exitCode;
   }
-}
-
-export function sessionOf(clientId: string): IClientOptions {
-  return { clientId, clean: false, protocolVersion: 5, properties: { sessionExpiryInterval: 3600 } };
 }
 
 function configOf(folder: string, url: string, cloudPort: number): string {

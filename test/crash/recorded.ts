@@ -12,18 +12,8 @@ import { Plant, type PlantOptions } from './plant.js';
 
 export type Scenario = (plant: Plant) => Promise<void>;
 
-export interface Recorded {
-  readonly log: string;
-  readonly plant: Plant;
-}
-
-/** `disk`: what the gateway's folder holds before. */
-export async function record(
-  t: TestContext,
-  options: PlantOptions,
-  disk: Image,
-  scenario: Scenario,
-): Promise<Recorded> {
+/** `disk`: what the gateway's folder holds before. Returns the file that holds the record. */
+export async function record(t: TestContext, options: PlantOptions, disk: Image, scenario: Scenario): Promise<string> {
   const dir = tempDir(t);
   const folder = join(dir, 'device');
   mkdirSync(folder);
@@ -36,7 +26,7 @@ export async function record(
   const plant = await Plant.open(t, { ...options, folder, env: { ...options.env, ...recorder } });
   await scenario(plant);
   await plant.kill();
-  return { log, plant };
+  return log;
 }
 
 /** From the environment, so that `npm run powercut` can look longer and a failure can be run again. */
@@ -49,7 +39,7 @@ export async function recordAndCheck(
   options: PlantOptions & Partial<CheckOptions> & { readonly images: number },
   scenario: Scenario,
 ): Promise<Report> {
-  const { log } = await record(t, options, new Map(), scenario);
+  const log = await record(t, options, new Map(), scenario);
   const checker = new Checker({ seed, ...options, images: options.images * effort });
   return told(t, () => checker.check(log));
 }
@@ -60,7 +50,7 @@ export async function checkSound(
   options: PlantOptions & { readonly images: number },
   scenario: Scenario,
 ): Promise<Report> {
-  const { log } = await record(t, options, new Map(), scenario);
+  const log = await record(t, options, new Map(), scenario);
   const checker = new Checker({ seed, images: options.images * effort });
   const report = told(t, () => checker.check(log));
   if (report.breaches.size === 0) {

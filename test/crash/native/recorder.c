@@ -59,8 +59,6 @@ static void refuse(const char *what) {
   abort();
 }
 
-__attribute__((constructor)) static void start(void);
-
 static void note(enum kind kind, int fd, int64_t offset, const char *path, const void *data, size_t bytes) {
   if (out < 0) return;
   struct __attribute__((packed)) { uint8_t magic, kind; uint16_t path; int32_t fd; int64_t offset; uint32_t data; } head =
@@ -75,7 +73,7 @@ static void note_alone(enum kind kind, int fd, int64_t offset, const char *path,
   pthread_mutex_unlock(&order);
 }
 
-static void start(void) {
+__attribute__((constructor)) static void start(void) {
   const char *dir = getenv("RECORD_DIR"), *log = getenv("RECORD_LOG"), *option;
   if (!dir || !log || !realpath(dir, folder)) return;
   folder_length = strlen(folder);
