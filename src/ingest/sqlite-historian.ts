@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { type Clock, systemClock } from '../lib/clock.js';
 import { HoldfastError } from '../lib/errors.js';
-import { makeFolder } from '../lib/folder.js';
+import { makeFolder, syncFolder } from '../lib/folder.js';
 import { healAfterIoError, markIfIoError } from '../lib/sqlite-io-error.js';
 import type { Batch } from '../wire/batch.js';
 import type { DeadBatch, Historian, LedgerEntry, Outcome, Totals } from './historian.js';
@@ -80,6 +80,8 @@ export class SqliteHistorian implements Historian {
       db.pragma('wal_autocheckpoint = 0');
       migrate(db, path);
       requireDurable(db, path);
+      // SQLite has just created the log, and does not look whether the sync of its name succeeded.
+      syncFolder(dirname(resolve(path)));
       if (bytesMax !== undefined) limitSize(db, bytesMax);
       return new SqliteHistorian(db, options);
     } catch (error) {

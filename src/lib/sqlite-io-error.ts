@@ -12,6 +12,7 @@ import { closeSync, existsSync, fsyncSync, openSync, readSync, renameSync, rmSyn
 import { dirname } from 'node:path';
 import SQLite from 'better-sqlite3';
 import { systemCodeOf } from './errors.js';
+import { syncFolder } from './folder.js';
 
 const CHUNK_BYTES = 1024 * 1024;
 /** A second process that is started meanwhile waits so long for the first one to finish. */
@@ -32,7 +33,7 @@ export function markIfIoError(path: string, error: unknown): boolean {
   if (!WRITE_ERROR.test(systemCodeOf(error) ?? '')) return false;
   try {
     renameSync(path, markedName(path));
-    syncDirectory(path);
+    syncFolder(dirname(path));
   } catch {
     // A disk that does not even take this has nothing left to protect.
   }
@@ -51,9 +52,9 @@ export function healAfterIoError(path: string): boolean {
     if (!existsSync(marked)) return true;
     if (existsSync(path)) throw new Error(`there are ${path} and ${marked}; only one of them can be the right one`);
     for (const file of [`${path}-wal`, marked]) if (existsSync(file)) renew(file);
-    syncDirectory(path);
+    syncFolder(dirname(path));
     renameSync(marked, path);
-    syncDirectory(path);
+    syncFolder(dirname(path));
     return true;
   });
 }
@@ -71,12 +72,23 @@ function alone<T>(path: string, heal: () => T): T {
   }
 }
 
-/** Reads and writes every byte: a copy by the file system could share the very blocks that were never written. */
 function renew(file: string): void {
   const copy = `${file}.new`;
-  const from = openSync(file, 'r');
   try {
-    const to = openSync(copy, 'w');
+    copyDurably(file, copy);
+  } catch (error) {
+    // Half a copy would only take space that the next attempt needs.
+    rmSync(copy, { force: true });
+    throw error;
+  }
+  renameSync(copy, file);
+}
+
+/** Reads and writes every byte: a copy by the file system could share the very blocks that were never written. */
+function copyDurably(source: string, target: string): void {
+  const from = openSync(source, 'r');
+  try {
+    const to = openSync(target, 'w');
     try {
       const chunk = Buffer.alloc(CHUNK_BYTES);
       for (let length = readSync(from, chunk); length > 0; length = readSync(from, chunk))
@@ -87,15 +99,5 @@ function renew(file: string): void {
     }
   } finally {
     closeSync(from);
-  }
-  renameSync(copy, file);
-}
-
-function syncDirectory(path: string): void {
-  const directory = openSync(dirname(path), 'r');
-  try {
-    fsyncSync(directory);
-  } finally {
-    closeSync(directory);
   }
 }

@@ -11,7 +11,7 @@
 import { dirname, resolve } from 'node:path';
 import SQLite, { type Database } from 'better-sqlite3';
 import { HoldfastError, systemCodeOf } from '../lib/errors.js';
-import { makeFolder } from '../lib/folder.js';
+import { makeFolder, syncFolder } from '../lib/folder.js';
 import { healAfterIoError, markIfIoError } from '../lib/sqlite-io-error.js';
 import type { Tables } from './tables.js';
 
@@ -48,6 +48,8 @@ export function openDatabase(options: DatabaseOptions): Database {
     db.exec('CREATE TABLE IF NOT EXISTS store_meta (key TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID');
     db.exec("INSERT INTO store_meta VALUES ('opened', 1) ON CONFLICT DO UPDATE SET value = value + 1");
     readBack(db, path);
+    // SQLite has just created the log, and does not look whether the sync of its name succeeded.
+    syncFolder(dirname(path));
     return db;
   } catch (error) {
     markIfIoError(path, error);

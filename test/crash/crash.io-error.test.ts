@@ -3,7 +3,7 @@ import { type TestContext, test } from 'node:test';
 import { Checker, type Report } from './checker.js';
 import { skipWithoutGcc } from './native.js';
 import type { Plant, Variant } from './plant.js';
-import { effort, record, seed, told } from './recorded.js';
+import { checkSound, effort, record, seed, told } from './recorded.js';
 import { type RecordedEvent, readRecording } from './recording.js';
 
 const options = { skip: skipWithoutGcc };
@@ -65,6 +65,14 @@ for (const at of [4, 6]) {
     assert.deepEqual([...report.breaches], []);
   });
 }
+
+test('the name of a new log is not synced, which SQLite does not look at', options, async (t) => {
+  await checkSound(t, { images: 100, env: { RECORD_EIO: 'data:2' } }, async (plant) => {
+    await plant.cloud.set({ absent: true });
+    await plant.start();
+    await plant.publish(await plant.client(), { count: 10 });
+  });
+});
 
 test('negative control: a restart that takes the files as they are', options, async (t) => {
   const log = await failOnce(t, '-wal:9', ['plain-restart']);

@@ -1,6 +1,7 @@
 /** A checker that finds nothing proves nothing: each of these gateways, or devices, loses messages, and it must say so. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { RawClient } from '../helpers/broker.js';
 import { until } from '../helpers/wait.js';
 import type { CheckOptions, Report } from './checker.js';
 import type { Breach } from './invariants.js';
@@ -58,6 +59,19 @@ test('PUBREC before the commit, QoS 1 in order', options, async (t) => {
     await plant.publish(client, { count: 18, qos: 2 });
   });
   assertFound(report, 'acknowledged message lost', 'packet id wrong');
+});
+
+test('a QoS 2 message that comes again and is stored again', options, async (t) => {
+  const report = await run(t, { variants: ['guard-ignored'] }, async (plant) => {
+    await plant.cloud.set({ absent: true });
+    await plant.start();
+    const press = await RawClient.connect(t, plant.port, 'press', { clean: false });
+    for (const dup of [false, true]) {
+      press.publish('plant/press/force', '{"ts":1790000000001,"value":1}', 2, 5, { dup });
+      await press.next('pubrec');
+    }
+  });
+  assertFound(report, 'stored twice');
 });
 
 test('an acknowledgement on an fsync that began before the message was written', options, async (t) => {

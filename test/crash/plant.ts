@@ -49,6 +49,7 @@ export type Variant =
   | 'ack-on-any-sync'
   | 'ack-on-later-sync'
   | 'delete-when-sent'
+  | 'guard-ignored'
   | 'seq-starts-over'
   | 'plain-restart';
 
@@ -111,6 +112,10 @@ export class Plant {
     const cloud = await FaultBroker.open({ port: 0, onPublish: ({ payload }) => take(payload) });
     t.after(() => cloud.close());
     return new Plant(t, options, cloud, await freePort(), inCloud);
+  }
+
+  get port(): number {
+    return Number(new URL(this.url).port);
   }
 
   get pid(): number {
