@@ -9,6 +9,8 @@ import { type RecordedEvent, readRecording } from './recording.js';
 const options = { skip: skipWithoutGcc };
 const IMAGES = 150;
 const EXIT_IO = 74;
+/** Two come before it, when the file is made. */
+const CLOSING_FSYNC = 'spool.db:3';
 /** First bytes of PUBACK and PUBREC. */
 const ACKNOWLEDGEMENTS = new Set([0x40, 0x50]);
 
@@ -65,6 +67,17 @@ for (const at of [4, 6]) {
     assert.deepEqual([...report.breaches], []);
   });
 }
+
+test('the checkpoint at an orderly end fails once', options, async (t) => {
+  await checkSound(t, { images: 100 }, async (plant) => {
+    await plant.cloud.set({ absent: true });
+    await plant.start({ RECORD_EIO: CLOSING_FSYNC });
+    await plant.publish(await plant.client(), { count: 12 });
+    assert.equal(await plant.stop(), EXIT_IO);
+    await plant.start();
+    await plant.publish(await plant.client(), { count: 6 });
+  });
+});
 
 test('the name of a new log is not synced, which SQLite does not look at', options, async (t) => {
   await checkSound(t, { images: 100, env: { RECORD_EIO: 'data:2' } }, async (plant) => {
