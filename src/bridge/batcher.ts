@@ -1,6 +1,7 @@
 /**
- * Rows to batches that fit: encode, compress, measure, and when a batch is over the limit halve its rows. Nothing over the
- * limit is ever handed on; a single row that is over it alone comes back as `tooLarge`, so that it cannot go round and round.
+ * Rows to batches that fit: encode, compress, measure, and when a batch is over the limit halve its rows. A row that is over
+ * it alone travels alone if the peer takes that much; if not it comes back without a payload, so that it cannot go round and
+ * round.
  */
 import type { Seq } from '../model/ids.js';
 import type { Source, SpoolRow } from '../model/row.js';
@@ -15,6 +16,13 @@ export interface BatcherOptions {
   readonly source: Source;
   readonly format: BatchFormat;
   readonly compression: 'gzip' | 'none';
+}
+
+export interface BatchLimits {
+  /** Bytes of a batch of several rows. */
+  readonly bytesMax: number;
+  /** Bytes of a batch of one row; not below `bytesMax`. */
+  readonly rowBytesMax: number;
 }
 
 export interface EncodedBatch {
@@ -32,18 +40,23 @@ export class Batcher {
     this.options = options;
   }
 
-  /** The rows, all of them and in order, as one or more batches of at most `bytesMax` each. `lost` goes with the first. */
-  async encode(rows: readonly SpoolRow[], bytesMax: number, lost: readonly LostRange[] = []): Promise<EncodedBatch[]> {
+  /** The rows, all of them and in order, as one or more batches within the limits. `lost` goes with the first. */
+  async encode(
+    rows: readonly SpoolRow[],
+    limits: BatchLimits,
+    lost: readonly LostRange[] = [],
+  ): Promise<EncodedBatch[]> {
     const payload = await this.payload(rows, lost);
     const first = (rows[0] as SpoolRow).seq;
     const last = (rows.at(-1) as SpoolRow).seq;
-    if (payload.length <= bytesMax) return [{ first, last, rows: rows.length, payload }];
+    if (payload.length <= (rows.length === 1 ? limits.rowBytesMax : limits.bytesMax))
+      return [{ first, last, rows: rows.length, payload }];
     if (rows.length === 1)
-      return lost.length > 0 ? this.encode(rows, bytesMax) : [{ first, last, rows: 1, payload: undefined }];
+      return lost.length > 0 ? this.encode(rows, limits) : [{ first, last, rows: 1, payload: undefined }];
     const middle = Math.ceil(rows.length / 2);
     return [
-      ...(await this.encode(rows.slice(0, middle), bytesMax, lost)),
-      ...(await this.encode(rows.slice(middle), bytesMax)),
+      ...(await this.encode(rows.slice(0, middle), limits, lost)),
+      ...(await this.encode(rows.slice(middle), limits)),
     ];
   }
 

@@ -11,7 +11,7 @@ import { Wake } from '../lib/wake.js';
 import type { Seq } from '../model/ids.js';
 import type { Spool } from '../spool/spool.js';
 import type { LostRange } from '../wire/batch.js';
-import type { Batcher, EncodedBatch } from './batcher.js';
+import type { Batcher, BatchLimits, EncodedBatch } from './batcher.js';
 import { next, openWindow, type Window, type WindowEvent } from './replay-window.js';
 import type { UpstreamLink, Verdict } from './upstream.js';
 
@@ -55,7 +55,7 @@ export class Carrier {
   private readonly events: CarrierEvents;
   private readonly wake = new Wake();
   private readonly windowMax: number;
-  private readonly bytesMax: number;
+  private readonly limits: BatchLimits;
   private window: Window;
   private readonly ahead: Ahead[] = [];
   private readAfter: Seq;
@@ -74,7 +74,9 @@ export class Carrier {
     this.link = link;
     this.events = events;
     this.windowMax = Math.min(options.inFlightMax, link.limits.inFlightMax);
-    this.bytesMax = Math.min(options.batchBytesMax, link.limits.payloadBytesMax);
+    const { payloadBytesMax, announced } = link.limits;
+    const bytesMax = Math.min(options.batchBytesMax, payloadBytesMax);
+    this.limits = { bytesMax, rowBytesMax: announced ? payloadBytesMax : bytesMax };
     this.window = openWindow(released);
     this.readAfter = this.window.after;
     this.unreadSince = options.clock.mono();
@@ -111,16 +113,17 @@ export class Carrier {
   }
 
   /**
-   * Sends what the spool still holds without waiting for full batches, for up to `budgetMs`, then ends the link. Call it
-   * when nothing new comes in any more; what the time does not suffice for stays in the spool.
+   * Sends what the spool still holds without waiting for full batches, for up to `budgetMs` or until `hurry` aborts, then
+   * ends the link. Call it when nothing new comes in any more; what the time does not suffice for stays in the spool.
    */
-  async drain(budgetMs: number): Promise<void> {
+  async drain(budgetMs: number, hurry?: AbortSignal): Promise<void> {
     const { clock, spool } = this.options;
     this.hurrying = true;
     this.wake.notify();
     const end = clock.mono() + budgetMs;
     const empty = () => this.batchesInFlight === 0 && this.ahead.length === 0 && this.readAfter >= spool.tail;
-    while (!empty() && this.over === undefined && !this.stopping && clock.mono() < end) await sleep(DRAIN_LOOK_MS);
+    const late = () => hurry?.aborted === true || clock.mono() >= end;
+    while (!empty() && this.over === undefined && !this.stopping && !late()) await sleep(DRAIN_LOOK_MS);
     this.stopping = true;
     await this.link.close();
   }
@@ -154,7 +157,7 @@ export class Carrier {
     const { lost } = this;
     this.lost = [];
     void batcher
-      .encode(rows, this.bytesMax, lost)
+      .encode(rows, this.limits, lost)
       .then((batches) => this.setAsideOversize(batches))
       .then((batches) => {
         entry.batches = batches;
@@ -170,7 +173,7 @@ export class Carrier {
       batches.map(async (batch) => {
         if (batch.payload) return batch;
         log.error(
-          { seq: batch.first, bytesMax: this.bytesMax },
+          { seq: batch.first, bytesMax: this.limits.rowBytesMax },
           'A message is larger than the upstream takes; it is set aside',
         );
         await spool.bury(batch.first, 'too-large');

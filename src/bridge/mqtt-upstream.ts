@@ -114,7 +114,7 @@ class MqttLink implements UpstreamLink {
   private why: string | undefined;
   private finish: (why: string) => void = () => {};
   readonly closed: Promise<string>;
-  limits: UpstreamLimits = { inFlightMax: 0, payloadBytesMax: 0 };
+  limits: UpstreamLimits = { inFlightMax: 0, payloadBytesMax: 0, announced: false };
 
   constructor(options: MqttUpstreamOptions) {
     this.options = options;
@@ -170,11 +170,18 @@ class MqttLink implements UpstreamLink {
     this.limits = this.grant();
   }
 
-  /** What the server granted always wins where it is smaller [MQTT-3.3.4-9], [MQTT-3.2.2-15]. */
+  /**
+   * What the server granted always wins where it is smaller [MQTT-3.3.4-9], [MQTT-3.2.2-15]. A server of MQTT 5 that names
+   * no packet size has no limit beyond the protocol's [MQTT5 3.2.2.3.6]; one of 3.1.1 cannot name one.
+   */
   private grant(): UpstreamLimits {
     const { receiveMaximum = 65_535, maximumPacketSize = PACKET_BYTES_MAX } = this.client.serverProperties ?? {};
     const topicBytes = Buffer.byteLength(this.options.topic);
-    return { inFlightMax: receiveMaximum, payloadBytesMax: maximumPacketSize - topicBytes - OVERHEAD_BYTES };
+    return {
+      inFlightMax: receiveMaximum,
+      payloadBytesMax: maximumPacketSize - topicBytes - OVERHEAD_BYTES,
+      announced: this.options.protocolVersion === 5,
+    };
   }
 
   send(payload: Uint8Array, about: BatchAbout): Promise<Verdict> {

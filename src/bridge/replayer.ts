@@ -45,12 +45,12 @@ export class Replayer {
   }
 
   /**
-   * Sends what is left for up to `budgetMs` if the link is up, then ends it; what was not acknowledged stays in the spool.
-   * Call it when nothing new comes in any more. Idempotent.
+   * Sends what is left for up to `budgetMs`, or until `hurry` aborts, if the link is up, then ends it; what was not
+   * acknowledged stays in the spool. Call it when nothing new comes in any more. Idempotent.
    */
-  async stop(budgetMs: number): Promise<void> {
+  async stop(budgetMs: number, hurry?: AbortSignal): Promise<void> {
     this.stopping.abort();
-    await this.carrier?.drain(budgetMs);
+    await this.carrier?.drain(budgetMs, hurry);
     await this.running;
     this.become('stopped', null);
   }

@@ -5,6 +5,8 @@ export interface UpstreamLimits {
   readonly inFlightMax: number;
   /** Bytes of one batch's payload. */
   readonly payloadBytesMax: number;
+  /** Whether the peer said so. If not, nothing larger than what is configured is risked: it could end every link. */
+  readonly announced: boolean;
 }
 
 export type Verdict =

@@ -63,7 +63,11 @@ export class AedesCore extends Aedes {
       authenticate: (client, _username, _password, done) => {
         ownerOf(client)
           .authenticate()
-          .then((admitted) => done(null, admitted));
+          .then((admitted) => done(null, admitted))
+          .catch((error: Error) => {
+            log.error({ cause: error.message }, 'Aedes failed');
+            client.conn.destroy();
+          });
       },
       authorizeSubscribe: (client, subscription, done) =>
         done(null, ownerOf(client).maySubscribe(subscription.topic) ? subscription : null),

@@ -4,16 +4,16 @@
  * message, `connection.ts` for a client, `outbox.ts` for what goes out.
  */
 import type { Duplex } from 'node:stream';
-import type { Clock } from '../lib/clock.js';
+import { type Clock, sleep } from '../lib/clock.js';
 import { Closer } from '../lib/closer.js';
-import type { Log } from '../lib/log.js';
+import { type Log, RateLimit } from '../lib/log.js';
 import type { Message, Qos } from '../model/message.js';
 import type { Identity } from '../model/row.js';
 import type { Store } from '../store/store.js';
 import { type Access, anonymousAccess, type Entrance } from './access.js';
+import type { Admit } from './admit.js';
 import { AedesCore } from './aedes-core.js';
 import { Connection } from './connection.js';
-import type { Admit, Shared } from './core.js';
 import { Counters, type DropReason } from './counters.js';
 import { Intake } from './intake.js';
 import { type BrokerLimits, DEFAULT_LIMITS } from './limits.js';
@@ -24,6 +24,7 @@ import { RetainedStore } from './retained.js';
 import { Router } from './router.js';
 import type { Session } from './session.js';
 import { Sessions } from './sessions.js';
+import type { Shared } from './shared.js';
 import { statementsOf } from './statements.js';
 import { SysTopics } from './sys-topics.js';
 import type { RetainedRow } from './tables.js';
@@ -35,12 +36,18 @@ export interface BrokerOptions {
   readonly listeners: readonly ListenerOptions[];
   readonly limits?: Partial<BrokerLimits>;
   readonly access?: Access;
+  /** Shown in `$SYS/broker/version`. */
+  readonly version?: string;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 export interface BrokerStatus {
   readonly clients: number;
+  /** Connections that have not been accepted yet. */
+  readonly connecting: number;
+  /** Connections taken since the start. */
+  readonly connections: number;
   readonly sessions: number;
   readonly subscriptions: number;
   readonly retained: number;
@@ -94,10 +101,11 @@ export class Broker {
     const retained = new RetainedStore(limits);
     const router = new Router<Session>(({ principal }, topic) => access.mayReceive(principal, topic));
     const counters = new Counters();
-    const shared = { store, statements, admit, access, router, retained, limits, counters, clock, log };
+    const complaints = new RateLimit();
+    const shared = { store, statements, admit, access, router, retained, limits, counters, clock, log, complaints };
     const broker = new Broker(shared, await AedesCore.open(log));
     try {
-      await broker.start(options.listeners);
+      await broker.start(options);
       return broker;
     } catch (error) {
       await broker.close();
@@ -112,7 +120,7 @@ export class Broker {
 
   status(): BrokerStatus {
     const { router, retained, counters } = this.shared;
-    const { received, receivedBytes, sent, sentBytes, dropped, failedLogins } = counters;
+    const { connections, received, receivedBytes, sent, sentBytes, dropped, failedLogins } = counters;
     let clients = 0;
     let pausedClients = 0;
     for (const connection of this.connections) {
@@ -123,6 +131,8 @@ export class Broker {
     for (const session of this.sessions.values()) queuedRows += session.rows;
     return {
       clients,
+      connecting: this.connections.size - clients,
+      connections,
       sessions: this.sessions.count,
       subscriptions: router.count,
       retained: retained.count,
@@ -173,15 +183,15 @@ export class Broker {
   }
 
   /**
-   * Listens no more, reads no more, waits up to `budgetMs` until what was taken in is committed and acknowledged, publishes
-   * the wills of the clients that are thrown out, and says goodbye to them. Idempotent.
+   * Listens no more, reads no more, waits up to `budgetMs`, or until `hurry` aborts, until what was taken in is committed
+   * and acknowledged, publishes the wills of the clients that are thrown out, and says goodbye to them. Idempotent.
    */
-  close({ budgetMs = CLOSE_BUDGET_MS }: { budgetMs?: number } = {}): Promise<void> {
-    this.closing ??= this.shut(budgetMs);
+  close({ budgetMs = CLOSE_BUDGET_MS, hurry }: { budgetMs?: number; hurry?: AbortSignal } = {}): Promise<void> {
+    this.closing ??= this.shut(budgetMs, hurry);
     return this.closing;
   }
 
-  private async start(listeners: readonly ListenerOptions[]): Promise<void> {
+  private async start({ listeners, version = 'unknown' }: BrokerOptions): Promise<void> {
     const { shared, sessions, closer } = this;
     for (const row of await shared.store.query<RetainedRow[]>('broker.retained')) {
       const [topic, payload, props, qos, deadline, sender, user] = row;
@@ -192,7 +202,7 @@ export class Broker {
     closer.push('deadlines', () => clearInterval(sweep));
     const expire = setInterval(() => this.expireRetained(), RETAINED_SWEEP_MS);
     closer.push('expiry', () => clearInterval(expire));
-    const sys = new SysTopics(shared, () => this.status());
+    const sys = new SysTopics(shared, () => this.status(), version);
     sys.start();
     closer.push('$SYS', () => sys.close());
     for (const options of listeners) {
@@ -202,9 +212,12 @@ export class Broker {
   }
 
   private accept(stream: Duplex, entrance: Entrance): void {
-    if (this.closing || this.connections.size >= this.shared.limits.clientsMax) {
+    const full = this.connections.size >= this.shared.limits.clientsMax;
+    if (this.closing || full) {
       stream.on('error', () => {});
       stream.destroy();
+      const heldBack = full ? this.shared.complaints.pass('too-many-clients') : undefined;
+      if (heldBack !== undefined) this.shared.log.warn({ heldBack }, 'A client is turned away: there are too many');
       return;
     }
     const { shared, core, intake, sessions, connections } = this;
@@ -227,24 +240,22 @@ export class Broker {
     for (const topic of retained.expire(clock.now())) store.ride(statements.retainedDelete(topic));
   }
 
-  private async shut(budgetMs: number): Promise<void> {
+  private async shut(budgetMs: number, hurry: AbortSignal | undefined): Promise<void> {
     // A server's `close` waits for its connections, which are only ended further down.
     const doors = this.listeners.map((listener) => listener.close());
     for (const connection of this.connections) connection.stop();
-    await this.settled(budgetMs);
+    await this.settled(budgetMs, hurry);
     for (const connection of [...this.connections]) connection.disconnect(REASON.shuttingDown, 'shutting down');
-    await this.settled(budgetMs);
+    await this.settled(budgetMs, hurry);
     await this.core.shut();
     await this.closer.close();
     await Promise.all(doors);
   }
 
-  private async settled(budgetMs: number): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, budgetMs);
-    });
-    await Promise.race([this.intake.idle(), late]);
-    clearTimeout(timer);
+  private async settled(budgetMs: number, hurry: AbortSignal | undefined): Promise<void> {
+    const settled = new AbortController();
+    const signal = hurry ? AbortSignal.any([settled.signal, hurry]) : settled.signal;
+    await Promise.race([this.intake.idle(), sleep(budgetMs, signal)]);
+    settled.abort();
   }
 }

@@ -9,10 +9,9 @@ import type { Duplex } from 'node:stream';
 import type { IDisconnectPacket, ISubscribePacket, IUnsubscribePacket, Packet } from 'mqtt-packet';
 import { messageOf } from '../lib/errors.js';
 import type { Entrance } from './access.js';
+import { admitClient } from './admission.js';
 import { type AedesCore, ControlChannel, type ControlOwner } from './aedes-core.js';
 import { encodeControl, parseControl } from './control-codec.js';
-import type { Shared } from './core.js';
-import { FrameReader } from './frames.js';
 import {
   acceptance,
   cappedExpiry,
@@ -28,10 +27,11 @@ import { InboundMessages, type InboundOwner } from './inbound.js';
 import type { Intake } from './intake.js';
 import { Outbox } from './outbox.js';
 import { Output } from './output.js';
-import { ACK } from './publish-codec.js';
+import { PACKET, type PacketOwner, PacketReader } from './packet-reader.js';
 import { ProtocolError, REASON, type Reason } from './reason.js';
 import type { Session } from './session.js';
 import type { Sessions } from './sessions.js';
+import type { Shared } from './shared.js';
 import { Subscribing, type SubscribingOwner } from './subscribing.js';
 import { sharedParts } from './topics.js';
 
@@ -40,20 +40,7 @@ const LINGER_MS = 500;
 /** A client that is silent for one and a half times its keepalive is gone [MQTT-3.1.2-22]. */
 const KEEPALIVE_GRACE = 1.5;
 const PINGRESP = Buffer.from([0xd0, 0]);
-const WITH_WILL = 4;
-
-const CONNECT = 1;
-const PUBLISH = 3;
-const PUBACK = 4;
-const PUBREC = 5;
-const PUBREL = 6;
-const PUBCOMP = 7;
-const SUBSCRIBE = 8;
-const UNSUBSCRIBE = 10;
-const PINGREQ = 12;
-const DISCONNECT = 14;
-/** Flags are fixed for every type but PUBLISH: 0b0010 for these, 0 for all others [MQTT-2.1.3-1]. */
-const FLAGGED: ReadonlySet<number> = new Set([PUBREL, SUBSCRIBE, UNSUBSCRIBE]);
+const DISCONNECT_WITH_WILL = 4;
 
 export interface ConnectionContext {
   readonly shared: Shared;
@@ -64,56 +51,50 @@ export interface ConnectionContext {
   readonly onClosed: (connection: Connection) => void;
 }
 
-export class Connection implements ControlOwner, InboundOwner, SubscribingOwner {
+/** The parts of a connection that exist once the client has its session. */
+interface Served {
+  readonly session: Session;
+  readonly present: boolean;
+  readonly inbound: InboundMessages;
+  readonly subscribing: Subscribing;
+}
+
+export class Connection implements ControlOwner, PacketOwner, InboundOwner, SubscribingOwner {
   readonly output: Output;
   version = 0;
   isClosed = false;
+  /** Accepted: CONNACK has been written. */
+  isReady = false;
   private readonly context: ConnectionContext;
   private readonly socket: Duplex;
   private readonly channel: ControlChannel;
-  private readonly reader: FrameReader;
+  private readonly reader: PacketReader;
   private readonly openedAt: number;
-  private seenAt: number;
   private handshake: Handshake | undefined;
-  private refused: ProtocolError = new ProtocolError(REASON.notAuthorized, 'not authorized');
-  private present = false;
+  private refused: ProtocolError | undefined;
+  /** Set by the session when it takes this connection, which is before the client is served. */
   private session: Session | undefined;
-  private inbound: InboundMessages | undefined;
-  private subscribing: Subscribing | undefined;
-  private ready = false;
-  /** A packet is with Aedes, or its answer waits for a commit. */
-  private waiting = false;
-  private choked = false;
-  private reading = false;
-  private stopped = false;
+  private served: Served | undefined;
   private saidGoodbye = false;
 
   constructor(context: ConnectionContext, socket: Duplex) {
     this.context = context;
     this.socket = socket;
     this.output = new Output(socket);
-    this.reader = new FrameReader(context.shared.limits.connectBytesMax);
+    this.reader = new PacketReader(context.shared, this, socket);
     this.openedAt = context.shared.clock.mono();
-    this.seenAt = this.openedAt;
     this.channel = new ControlChannel(this);
   }
 
   open(): void {
-    const { socket } = this;
-    socket.on('data', (chunk: Buffer) => this.onData(chunk));
-    socket.on('end', () => this.close());
-    socket.on('close', () => this.close());
-    socket.on('error', () => this.close());
+    for (const event of ['end', 'close', 'error']) this.socket.on(event, () => this.close());
     this.context.core.handle(this.channel);
+    this.reader.start();
   }
 
-  /** Why it is not read at the moment because of us. */
+  /** It is not read at the moment, because too much waits to be committed or to be taken by the client. */
   get isChoked(): boolean {
-    return this.choked;
-  }
-
-  get isReady(): boolean {
-    return this.ready;
+    return this.reader.gate.isShut('backlog', 'clogged');
   }
 
   /** Who it is, once it is ready; null: anonymous. */
@@ -124,30 +105,30 @@ export class Connection implements ControlOwner, InboundOwner, SubscribingOwner 
   /** To be called every now and then: the deadlines of CONNECT and keepalive. */
   tick(now: number): void {
     if (this.isClosed) return;
-    const { connectTimeoutMs } = this.context.shared.limits;
-    if (!this.ready) {
-      if (now - this.openedAt > connectTimeoutMs) this.close();
+    if (!this.isReady) {
+      if (now - this.openedAt > this.context.shared.limits.connectTimeoutMs) this.close();
       return;
     }
     const keepaliveMs = (this.handshake?.keepaliveS ?? 0) * 1000 * KEEPALIVE_GRACE;
     // While we do not read, silence is our doing.
-    if (this.choked || this.waiting || this.stopped) this.seenAt = now;
-    else if (keepaliveMs > 0 && now - this.seenAt > keepaliveMs)
+    if (this.reader.gate.isShut('answer', 'backlog', 'stopped')) this.reader.seenAt = now;
+    else if (keepaliveMs > 0 && now - this.reader.seenAt > keepaliveMs)
       this.disconnect(REASON.keepAliveTimeout, 'keep alive timeout');
   }
 
   /** Reads nothing more; what has been read is still answered. */
   stop(): void {
-    this.stopped = true;
-    this.adjust();
+    this.reader.gate.shut('stopped');
   }
 
   /** Ends the connection and tells a client of version 5 why. */
   disconnect(reason: Reason, reasonString: string): void {
     if (this.isClosed) return;
-    if (this.version === 5 && this.ready) {
-      const properties = this.handshake?.wantsReasons ? { reasonString } : {};
-      this.output.write(encodeControl({ cmd: 'disconnect', reasonCode: reason, properties }, 5));
+    if (this.version === 5 && this.isReady) {
+      const { wantsReasons = false, packetBytesMax = 0 } = this.handshake ?? {};
+      const bare = encodeControl({ cmd: 'disconnect', reasonCode: reason }, 5);
+      const full = encodeControl({ cmd: 'disconnect', reasonCode: reason, properties: { reasonString } }, 5);
+      this.output.write(wantsReasons && full.length <= packetBytesMax ? full : bare);
     }
     this.close();
   }
@@ -179,27 +160,16 @@ export class Connection implements ControlOwner, InboundOwner, SubscribingOwner 
   // What Aedes asks and answers.
 
   async authenticate(): Promise<boolean> {
-    const { shared, sessions, intake, entrance } = this.context;
-    const { clientId, username, password, cleanStart, expiryS, will } = this.handshake as Handshake;
-    try {
-      const isGone = (): boolean => this.isClosed;
-      const principal = await shared.access.authenticate({ ...entrance, clientId, username, password, isGone });
-      if (this.isClosed) return false;
-      if (!principal) {
-        shared.counters.failedLogins++;
-        return false;
-      }
-      const plan = { clientId, user: principal.user, cleanStart, expiryS, will };
-      const { session, present } = await sessions.attach(this, plan);
-      this.present = present;
-      this.inbound = new InboundMessages(shared, intake, this, session);
-      this.subscribing = new Subscribing(shared, intake, this, session);
-      return !this.isClosed;
-    } catch (error) {
-      this.refused =
-        error instanceof ProtocolError ? error : new ProtocolError(REASON.implementationError, messageOf(error));
+    const { shared, intake } = this.context;
+    const outcome = await admitClient(this.context, this, this.handshake as Handshake);
+    if (outcome instanceof ProtocolError) {
+      this.refused = outcome;
       return false;
     }
+    const inbound = new InboundMessages(shared, intake, this, outcome.session);
+    const subscribing = new Subscribing(shared, intake, this, outcome.session);
+    this.served = { ...outcome, inbound, subscribing };
+    return !this.isClosed;
   }
 
   maySubscribe(filter: string): boolean {
@@ -210,20 +180,17 @@ export class Connection implements ControlOwner, InboundOwner, SubscribingOwner 
 
   onVerdict(packet: Packet): void {
     if (this.isClosed) return;
-    if (packet.cmd !== 'connack') {
-      this.subscribing?.onVerdict(packet);
-      return;
+    const { served } = this;
+    if (packet.cmd !== 'connack') served?.subscribing.onVerdict(packet);
+    else if (packet.returnCode !== 0 || !served)
+      this.refuse(this.refused ?? new ProtocolError(REASON.notAuthorized, 'not authorized'));
+    else {
+      this.isReady = true;
+      this.output.write(acceptance(this.handshake as Handshake, served.present, this.context.shared.limits));
+      served.session.outbox?.start();
+      this.reader.trust();
+      this.reader.resume();
     }
-    if (packet.returnCode !== 0) {
-      this.refuse(this.refused);
-      return;
-    }
-    this.ready = true;
-    this.seenAt = this.context.shared.clock.mono();
-    this.reader.bytesMax = this.context.shared.limits.packetBytesMax;
-    this.output.write(acceptance(this.handshake as Handshake, this.present, this.context.shared.limits));
-    this.session?.outbox?.start();
-    this.resume();
   }
 
   onChannelClosed(): void {
@@ -239,100 +206,53 @@ export class Connection implements ControlOwner, InboundOwner, SubscribingOwner 
   answer(packet: Packet): void {
     if (this.isClosed) return;
     this.output.write(encodeControl(packet, this.version));
-    this.resume();
+    this.reader.resume();
   }
 
   choke(choked: boolean): void {
-    this.choked = choked;
-    this.adjust();
+    if (choked) this.reader.gate.shut('backlog');
+    else this.reader.gate.open('backlog');
   }
 
   onNotStored(error: unknown): void {
     if (this.isClosed) return;
-    this.context.shared.log.error(
-      { client: this.session?.id, cause: messageOf(error) },
-      'A client is disconnected because its message could not be stored',
-    );
+    const { log, complaints } = this.context.shared;
+    const heldBack = complaints.pass('not-stored');
+    if (heldBack !== undefined) {
+      const fields = { client: this.session?.id, cause: messageOf(error), heldBack };
+      log.error(fields, 'A client is disconnected because its message could not be stored');
+    }
     this.disconnect(REASON.implementationError, 'not stored');
+  }
+
+  onBroken(error: unknown): void {
+    const { log } = this.context.shared;
+    const ours = error instanceof ProtocolError ? undefined : 'internal error';
+    const reason = error instanceof ProtocolError ? error.reason : REASON.unspecified;
+    const fields = { client: this.session?.id, reason, cause: messageOf(error) };
+    if (ours) log.error(fields, 'A packet broke the broker');
+    else log.debug(fields, 'A client broke the protocol');
+    if (this.isReady) this.disconnect(reason, ours ?? messageOf(error));
+    else this.refuse(new ProtocolError(reason, ours ?? messageOf(error)));
   }
 
   // What the client sends.
 
-  private onData(chunk: Buffer): void {
-    if (this.isClosed) return;
-    this.seenAt = this.context.shared.clock.mono();
-    this.context.shared.counters.receivedBytes += chunk.length;
-    this.reader.push(chunk);
-    this.read();
-  }
-
-  private read(): void {
-    if (this.reading) return;
-    this.reading = true;
-    try {
-      while (!this.waiting && !this.isClosed && !this.stopped) {
-        const frame = this.reader.next();
-        if (!frame) break;
-        this.onFrame(frame, this.reader.bodyAt);
-      }
-    } catch (error) {
-      this.fail(error);
-    } finally {
-      this.reading = false;
-    }
-  }
-
-  private fail(error: unknown): void {
-    if (!(error instanceof ProtocolError)) {
-      this.context.shared.log.error({ client: this.session?.id, cause: messageOf(error) }, 'A packet broke the broker');
-    }
-    const { reason, message } =
-      error instanceof ProtocolError ? error : new ProtocolError(REASON.unspecified, 'internal error');
-    this.context.shared.log.debug({ client: this.session?.id, reason, cause: message }, 'A client broke the protocol');
-    if (this.ready) this.disconnect(reason, message);
-    else this.refuse(new ProtocolError(reason, message));
-  }
-
-  private onFrame(frame: Buffer, bodyAt: number): void {
-    const first = frame[0] as number;
-    const type = first >> 4;
-    if (this.version === 0 && type !== CONNECT) {
-      // [MQTT-3.1.0-1]
-      this.close();
-      return;
-    }
-    if (type === PUBLISH) {
-      this.inbound?.receive(frame, bodyAt);
-      return;
-    }
-    if ((first & 0x0f) !== (FLAGGED.has(type) ? 2 : 0)) throw new ProtocolError(REASON.malformed, 'reserved flags');
-    switch (type) {
-      case PUBACK:
-      case PUBREC:
-      case PUBREL:
-      case PUBCOMP:
-        this.onAck(type, frame, bodyAt);
-        return;
-      case PINGREQ:
-        this.output.write(PINGRESP);
-        return;
-      case CONNECT:
-        this.onConnect(frame, bodyAt);
-        return;
-      case SUBSCRIBE:
-        this.barrier();
-        this.subscribing?.subscribe(this.parse(frame) as ISubscribePacket);
-        return;
-      case UNSUBSCRIBE:
-        this.barrier();
-        this.subscribing?.unsubscribe(this.parse(frame) as IUnsubscribePacket);
-        return;
-      case DISCONNECT:
-        this.onDisconnect(this.parse(frame) as IDisconnectPacket);
-        return;
-      default:
-        throw new ProtocolError(REASON.protocolError, 'unexpected packet');
-    }
+  onPacket(type: number, frame: Buffer, bodyAt: number): void {
+    const { served } = this;
+    if (type === PACKET.connect) this.onConnect(frame, bodyAt);
+    // The first packet has to be a CONNECT; whoever sends another one gets no answer [MQTT-3.1.0-1].
+    else if (!served) this.close();
+    else if (type === PACKET.publish) served.inbound.receive(frame, bodyAt);
+    else if (type >= PACKET.puback && type <= PACKET.pubcomp) this.onAck(served, type, frame, bodyAt);
+    else if (type === PACKET.pingreq) this.output.write(PINGRESP);
+    else if (type === PACKET.disconnect) this.onDisconnect(served.session, this.parse(frame) as IDisconnectPacket);
+    else if (type === PACKET.subscribe || type === PACKET.unsubscribe) {
+      const packet = this.parse(frame) as ISubscribePacket | IUnsubscribePacket;
+      this.reader.gate.shut('answer');
+      if (packet.cmd === 'subscribe') served.subscribing.subscribe(packet);
+      else served.subscribing.unsubscribe(packet);
+    } else throw new ProtocolError(REASON.protocolError, 'unexpected packet');
   }
 
   private onConnect(frame: Buffer, bodyAt: number): void {
@@ -345,29 +265,27 @@ export class Connection implements ControlOwner, InboundOwner, SubscribingOwner 
     }
     this.version = version;
     this.handshake = readConnect(frame, this.context.shared.limits);
-    this.barrier();
+    this.reader.gate.shut('answer');
     this.pass(toAedes(this.handshake));
   }
 
-  private onAck(type: number, frame: Buffer, bodyAt: number): void {
+  private onAck({ session, inbound }: Served, type: number, frame: Buffer, bodyAt: number): void {
     if (frame.length < bodyAt + 2) throw new ProtocolError(REASON.malformed, 'the packet is too short');
     const packetId = frame.readUInt16BE(bodyAt);
     const reason = this.version === 5 ? (frame[bodyAt + 2] ?? 0) : 0;
-    const outbox = this.session?.outbox;
-    if (type === PUBREL) this.inbound?.release(packetId);
-    else if (type === PUBACK) outbox?.acknowledged(packetId, ACK.puback);
-    else if (type === PUBCOMP || reason >= REASON.unspecified) outbox?.acknowledged(packetId, ACK.pubcomp);
-    else outbox?.released(packetId, ACK.pubrec);
+    if (type === PACKET.pubrel) inbound.release(packetId);
+    else if (type === PACKET.puback) session.outbox?.acknowledged(packetId, 1);
+    else if (type === PACKET.pubcomp || reason >= REASON.unspecified) session.outbox?.acknowledged(packetId, 2);
+    else session.outbox?.released(packetId);
   }
 
-  private onDisconnect({ reasonCode, properties }: IDisconnectPacket): void {
+  private onDisconnect(session: Session, { reasonCode, properties }: IDisconnectPacket): void {
     const askedS = properties?.sessionExpiryInterval;
-    const { session } = this;
-    if (session && askedS !== undefined) {
+    if (askedS !== undefined) {
       if (session.expiryS === 0 && askedS > 0) throw new ProtocolError(REASON.protocolError, 'session expiry was 0');
       session.expiryS = cappedExpiry(askedS, this.context.shared.limits);
     }
-    this.saidGoodbye = reasonCode !== WITH_WILL;
+    this.saidGoodbye = reasonCode !== DISCONNECT_WITH_WILL;
     this.close();
   }
 
@@ -379,22 +297,5 @@ export class Connection implements ControlOwner, InboundOwner, SubscribingOwner 
 
   private parse(frame: Buffer): Packet {
     return parseControl(frame, this.version, this.handshake?.bridgeMode === true);
-  }
-
-  private barrier(): void {
-    this.waiting = true;
-    this.adjust();
-  }
-
-  private resume(): void {
-    this.waiting = false;
-    this.adjust();
-    this.read();
-  }
-
-  private adjust(): void {
-    if (this.isClosed) return;
-    if (this.waiting || this.choked || this.stopped) this.socket.pause();
-    else this.socket.resume();
   }
 }

@@ -1,5 +1,6 @@
 /** The rare packets, through mqtt-packet: CONNECT, SUBSCRIBE, UNSUBSCRIBE, DISCONNECT in; CONNACK and the like out. */
 import mqtt, { type IConnectPacket, type Packet } from 'mqtt-packet';
+import { owned } from './owned.js';
 import { scanProperties } from './properties.js';
 import { ProtocolError, REASON } from './reason.js';
 import type { Will } from './session.js';
@@ -44,7 +45,9 @@ export function readWill(connect: IConnectPacket): Will | null {
   checkText(will.topic, 'will topic');
   checkTopic(will.topic, null);
   if (isReserved(will.topic)) throw new ProtocolError(REASON.badTopic, 'the will topic is reserved');
-  const payload = typeof will.payload === 'string' ? Buffer.from(will.payload) : (will.payload ?? Buffer.alloc(0));
+  const payload = owned(
+    typeof will.payload === 'string' ? Buffer.from(will.payload) : (will.payload ?? Buffer.alloc(0)),
+  );
   const { qos = 0, retain = false } = will;
   const properties = scanProperties(encodeWillProperties(will.properties), true);
   const { bytes: props, expiryS = 0, willDelayS: delayS = 0 } = properties;

@@ -4,12 +4,12 @@
  */
 import type { HoldfastError } from '../lib/errors.js';
 import type { Qos } from '../model/message.js';
-import type { Shared } from './core.js';
 import type { Inbound, Intake } from './intake.js';
 import type { Output } from './output.js';
 import { ACK, type AckByte, decodePublish, type PublishPacket } from './publish-codec.js';
 import { ProtocolError, REASON } from './reason.js';
 import type { Session } from './session.js';
+import type { Shared } from './shared.js';
 import { checkTopic, isReserved } from './topics.js';
 
 interface Slot {

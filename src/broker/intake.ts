@@ -7,12 +7,13 @@ import type { HoldfastError } from '../lib/errors.js';
 import type { Qos } from '../model/message.js';
 import type { Identity } from '../model/row.js';
 import type { Op } from '../store/tables.js';
-import type { Publication, Shared } from './core.js';
-import { owned } from './memory-queue.js';
+import type { Publication } from './admit.js';
 import type { Manner, Outbox } from './outbox.js';
+import { owned } from './owned.js';
 import { sizeOf } from './retained.js';
 import type { Target } from './router.js';
 import type { Session } from './session.js';
+import type { Shared } from './shared.js';
 
 export interface Inbound extends Publication {
   /** Wall time in ms; 0: does not expire. */
@@ -73,11 +74,14 @@ export class Intake {
       this.pendingMessages--;
       const duplicate = !error && lead?.guard === true && results[at] === 0;
       if (error || duplicate) {
-        for (const delivery of deliveries) cancel(delivery);
+        for (const delivery of deliveries) cancel(delivery, bytes);
         stored(error, duplicate);
       } else {
         stored(null, false);
-        if (keep) retained.set({ ...message, payload: owned(message.payload) });
+        if (keep) {
+          const { topic, payload, props, qos, deadline, sender, user } = message;
+          retained.set({ topic, payload: owned(payload), props: owned(props), qos, deadline, sender, user });
+        }
         for (const delivery of deliveries)
           this.deliver(message, delivery, delivery.opIndex < 0 ? 0 : (results[at + delivery.opIndex] as number));
         if (keep && router.version !== version) this.catchUp(message, version);
@@ -88,7 +92,7 @@ export class Intake {
     counters.received++;
   }
 
-  /** Rows for retained messages of a new subscription, in units of a bounded size; `done` after the last one. */
+  /** Rows for the retained messages of a new subscription; whatever is submitted after is durable after them. */
   enqueueRetained(session: Session, items: readonly { message: Inbound; manner: Manner }[]): void {
     for (const { message, manner } of items) this.enqueue(session, message, manner);
   }
@@ -129,7 +133,7 @@ export class Intake {
       this.shared.counters.dropped['session-queue-full']++;
       return null;
     }
-    const packetId = outbox?.reserve(qos) ?? 0;
+    const packetId = outbox?.reserve(qos, message.payload.length) ?? 0;
     session.rows++;
     ops.push(this.row(session, message, { qos, retain, ids }, packetId));
     return { session, outbox, qos, retain, ids, packetId, opIndex: ops.length - 1 };
@@ -195,8 +199,8 @@ export class Intake {
 }
 
 /** The row was not written. */
-function cancel({ session, outbox, packetId, opIndex }: Delivery): void {
+function cancel({ session, outbox, packetId, opIndex }: Delivery, bytes: number): void {
   if (opIndex < 0) return;
   session.rows--;
-  if (packetId > 0) outbox?.cancel(packetId);
+  if (packetId > 0) outbox?.cancel(packetId, bytes);
 }

@@ -45,6 +45,8 @@ const SCHEMES: Readonly<Record<string, Scheme>> = {
   'ws:': { port: 80, tls: false, webSocket: true },
   'wss:': { port: 443, tls: true, webSocket: true },
 };
+/** Finds peers whose machine is gone, for clients that asked for no keepalive. */
+const TCP_KEEPALIVE_MS = 60_000;
 const SUBPROTOCOLS = ['mqtt', 'mqttv3.1'];
 
 /** Throws `listen.failed`, or `config.invalid` when the TLS files cannot be used. */
@@ -102,9 +104,10 @@ function entranceOf({ anonymous, tls }: ListenerOptions, socket: Socket): Entran
 }
 
 function serverFor({ tls, webSocket }: Scheme, keeper: TlsKeeper | undefined, limits: BrokerLimits): Server {
-  const secure = { ...keeper?.serverOptions, handshakeTimeout: limits.connectTimeoutMs, noDelay: true };
-  if (webSocket) return tls ? createHttpsServer(secure) : createHttpServer();
-  return tls ? createTlsServer(secure) : createServer({ noDelay: true });
+  const tcp = { noDelay: true, keepAlive: true, keepAliveInitialDelay: TCP_KEEPALIVE_MS };
+  const secure = { ...tcp, ...keeper?.serverOptions, handshakeTimeout: limits.connectTimeoutMs };
+  if (webSocket) return tls ? createHttpsServer(secure) : createHttpServer(tcp);
+  return tls ? createTlsServer(secure) : createServer(tcp);
 }
 
 /** `packetBytesMax` bounds a WebSocket message, which may hold several packets or part of one. */

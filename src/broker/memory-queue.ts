@@ -1,6 +1,7 @@
 /** What waits in memory for one connection: retained messages of new subscriptions first, then a bounded queue. */
 import type { BrokerLimits } from './limits.js';
 import type { Manner, Outgoing } from './outbox.js';
+import { owned } from './owned.js';
 
 export interface Waiting {
   readonly message: Outgoing;
@@ -39,7 +40,7 @@ export class MemoryQueue {
   push(item: Waiting): void {
     const { message } = item;
     this.bytes += message.payload.length;
-    this.items.push({ ...item, message: { ...message, payload: owned(message.payload) } });
+    this.items.push({ ...item, message: { ...message, payload: owned(message.payload), props: owned(message.props) } });
   }
 
   peek(): Waiting {
@@ -68,9 +69,4 @@ export class MemoryQueue {
     this.head = 0;
     this.bytes = 0;
   }
-}
-
-/** A payload is a view of what was read from a socket; kept for long it would hold all of that. */
-export function owned(payload: Uint8Array): Uint8Array {
-  return payload.buffer.byteLength > 2 * payload.length ? Uint8Array.prototype.slice.call(payload) : payload;
 }

@@ -7,17 +7,18 @@
  * Otherwise the row waits, and is read in pages when acknowledgements make room. So there is one order, live and replay
  * cannot overtake each other, and a slow subscriber costs disk and not memory.
  *
- * Invariant: in a persistent session every entry of `inflight` is one of `session.rows`; the others wait in the table.
+ * Invariant: in a persistent session every entry of the window is one of `session.rows`; the others wait in the table.
  */
 import type { Duplex } from 'node:stream';
 import type { HoldfastError } from '../lib/errors.js';
 import type { Qos } from '../model/message.js';
-import type { Shared } from './core.js';
 import { MemoryQueue } from './memory-queue.js';
 import type { Output } from './output.js';
+import { type InFlight, PacketWindow } from './packet-window.js';
 import { ACK, measurePublish, type Shape, writePublish } from './publish-codec.js';
 import { ProtocolError, REASON } from './reason.js';
 import type { Session } from './session.js';
+import type { Shared } from './shared.js';
 import type { OutgoingRow } from './tables.js';
 
 export interface Outgoing {
@@ -47,14 +48,9 @@ export interface OutboxOptions {
   readonly onFailure: (error: unknown) => void;
 }
 
-interface InFlight {
-  readonly qos: Qos;
-  /** 0 while the row is not committed, or when there is none. */
-  seq: number;
-}
-
-const PAGE_ROWS = 64;
-const PACKET_ID_MAX = 65_535;
+/** One answer of the store: it comes between commits, so a page has to be worth the wait, but not fill memory. */
+const PAGE_ROWS = 1_000;
+const PAGE_BYTES = 1024 * 1024;
 /** An alias pays off for topics that come often; the first ones usually do. */
 const ALIASES_MAX = 100;
 
@@ -62,16 +58,13 @@ export class Outbox {
   private readonly shared: Shared;
   private readonly session: Session;
   private readonly options: OutboxOptions;
-  private readonly window: number;
-  private readonly inflight = new Map<number, InFlight>();
-  /** Ids of rows that an earlier connection has sent and this one has not yet. */
-  private readonly storedIds = new Set<number>();
+  private readonly window: PacketWindow;
   private readonly memory: MemoryQueue;
   private readonly aliases = new Map<string, number>();
   private readonly onDrain = () => this.pump();
   /** Reserved ids whose commit is outstanding. */
   private uncommitted = 0;
-  private lastId = 0;
+  private uncommittedBytes = 0;
   /** Rows up to here have been taken from the table. */
   private lastSeq = 0;
   /** Rows behind `lastSeq` that went out without being read from the table. */
@@ -85,13 +78,13 @@ export class Outbox {
     this.shared = shared;
     this.session = session;
     this.options = options;
-    this.window = Math.min(options.receiveMaximum, shared.limits.windowMessagesMax);
+    this.window = new PacketWindow(Math.min(options.receiveMaximum, shared.limits.windowMessagesMax));
     this.memory = new MemoryQueue(shared.limits);
   }
 
   /** Before `start`: the ids that rows of this session hold. */
   hold(ids: readonly number[]): void {
-    for (const id of ids) this.storedIds.add(id);
+    this.window.hold(ids);
   }
 
   /** After CONNACK. */
@@ -109,32 +102,34 @@ export class Outbox {
 
   /** A message could leave at once. */
   hasRoom(): boolean {
-    return this.started && this.memory.isEmpty && this.waitingRows === 0 && this.windowRoom > 0 && !this.socketIsFull;
+    return this.started && this.memory.isEmpty && this.waitingRows === 0 && this.window.hasRoom && !this.socketIsFull;
   }
 
   /** A packet id for a row that is about to be submitted, or 0: it has to wait in the table. */
-  reserve(qos: Qos): number {
+  reserve(qos: Qos, bytes: number): number {
     // Half of the window stays for rows in the table, so that commits that are held back cannot use up all of it.
-    if (this.closed || !this.hasRoom() || this.uncommitted >= Math.max(1, this.window >> 1)) return 0;
-    const id = this.newId();
-    this.inflight.set(id, { qos, seq: 0 });
+    if (this.closed || !this.hasRoom() || this.uncommitted >= Math.max(1, this.window.size >> 1)) return 0;
+    if (this.uncommittedBytes + bytes > this.shared.limits.socketBytesMax) return 0;
     this.uncommitted++;
-    return id;
+    this.uncommittedBytes += bytes;
+    return this.window.add(qos, 0);
   }
 
   /** The row with the reserved `id` was not written. */
-  cancel(id: number): void {
-    if (!this.inflight.delete(id)) return;
+  cancel(id: number, bytes: number): void {
+    if (!this.window.delete(id)) return;
     this.uncommitted--;
+    this.uncommittedBytes -= bytes;
     this.pump();
   }
 
   /** The row with the reserved `id` is committed as `seq`. */
   sendReserved(message: Outgoing, manner: Manner, id: number, seq: number): void {
-    const entry = this.inflight.get(id);
+    const entry = this.window.get(id);
     if (this.closed || !entry) return;
     entry.seq = seq;
     this.uncommitted--;
+    this.uncommittedBytes -= message.payload.length;
     if (this.waitingRows > 0 || this.reading) this.sentAhead.add(seq);
     else if (seq > this.lastSeq) this.lastSeq = seq;
     if (this.memory.isEmpty) this.write(message, manner, id, false);
@@ -151,8 +146,8 @@ export class Outbox {
   send(message: Outgoing, manner: Manner): void {
     const { dropped } = this.shared.counters;
     if (this.closed || !this.started) return;
-    if (this.memory.isEmpty && !this.socketIsFull && (manner.qos === 0 || this.windowRoom > 0)) {
-      this.write(message, manner, manner.qos > 0 ? this.track(manner.qos) : 0, false);
+    if (this.memory.isEmpty && !this.socketIsFull && (manner.qos === 0 || this.window.hasRoom)) {
+      this.write(message, manner, manner.qos > 0 ? this.window.add(manner.qos, 0) : 0, false);
     } else if (manner.qos === 0 && this.socketIsFull) dropped['slow-subscriber']++;
     else if (this.memory.hasRoomFor(message)) this.memory.push({ message, manner, id: 0 });
     else dropped[manner.qos === 0 ? 'slow-subscriber' : 'clean-queue-full']++;
@@ -165,24 +160,23 @@ export class Outbox {
     this.pump();
   }
 
-  /** PUBACK or PUBCOMP, or PUBREC with an error: the message is the client's. */
-  acknowledged(id: number, byte: number): void {
-    const entry = this.inflight.get(id);
+  /** PUBACK (QoS 1), or PUBCOMP or PUBREC with an error (QoS 2): the message is done. Throws ProtocolError. */
+  acknowledged(id: number, qos: 1 | 2): void {
+    const entry = this.window.get(id);
     // Unknown ids are left alone: after a takeover acknowledgements of the earlier connection may still come.
     if (!entry || (entry.seq === 0 && this.session.persistent)) return;
-    if ((byte === ACK.puback) !== (entry.qos === 1))
-      throw new ProtocolError(REASON.protocolError, 'wrong acknowledgement');
+    if (qos !== entry.qos) throw new ProtocolError(REASON.protocolError, 'wrong acknowledgement');
     this.finish(id, entry);
     this.pump();
   }
 
   /** PUBREC: PUBREL leaves once it is durable that only PUBREL may be sent for this id [MQTT-4.3.3-5]. */
-  released(id: number, byte: typeof ACK.pubrec): void {
-    const entry = this.inflight.get(id);
+  released(id: number): void {
+    const entry = this.window.get(id);
     const pubrel = (): void => {
       if (!this.closed) this.options.output.ack(ACK.pubrel, id, entry ? 0 : this.reasonIfV5(REASON.packetIdNotFound));
     };
-    if (entry && entry.qos !== 2) throw new ProtocolError(REASON.protocolError, `wrong acknowledgement ${byte}`);
+    if (entry && entry.qos !== 2) throw new ProtocolError(REASON.protocolError, 'wrong acknowledgement');
     if (!entry || entry.seq === 0) {
       pubrel();
       return;
@@ -193,12 +187,8 @@ export class Outbox {
     });
   }
 
-  private get windowRoom(): number {
-    return this.window - this.inflight.size;
-  }
-
   private get waitingRows(): number {
-    return this.session.persistent ? this.session.rows - this.inflight.size : 0;
+    return this.session.persistent ? this.session.rows - this.window.used : 0;
   }
 
   private get socketIsFull(): boolean {
@@ -209,36 +199,29 @@ export class Outbox {
     return this.options.version === 5 ? reason : 0;
   }
 
-  private newId(): number {
-    do this.lastId = (this.lastId % PACKET_ID_MAX) + 1;
-    while (this.inflight.has(this.lastId) || this.storedIds.has(this.lastId));
-    return this.lastId;
-  }
-
-  private track(qos: Qos): number {
-    const id = this.newId();
-    this.inflight.set(id, { qos, seq: 0 });
-    return id;
-  }
-
   private pump(): void {
     if (!this.started || this.closed) return;
     while (!this.memory.isEmpty && !this.socketIsFull) {
       const next = this.memory.peek();
-      if (next.manner.qos > 0 && next.id === 0 && this.windowRoom <= 0) return;
+      if (next.manner.qos > 0 && next.id === 0 && !this.window.hasRoom) return;
       this.memory.shift();
-      this.write(next.message, next.manner, next.id || (next.manner.qos > 0 ? this.track(next.manner.qos) : 0), false);
+      this.write(
+        next.message,
+        next.manner,
+        next.id || (next.manner.qos > 0 ? this.window.add(next.manner.qos, 0) : 0),
+        false,
+      );
     }
-    if (this.memory.isEmpty && !this.reading && !this.socketIsFull && this.windowRoom > 0 && this.waitingRows > 0)
+    if (this.memory.isEmpty && !this.reading && !this.socketIsFull && this.window.hasRoom && this.waitingRows > 0)
       this.read();
   }
 
   private read(): void {
     this.reading = true;
     this.rowsArrived = false;
-    const rows = Math.min(PAGE_ROWS, this.windowRoom);
+    const rows = Math.min(PAGE_ROWS, this.window.size - this.window.used);
     this.shared.store
-      .query<OutgoingRow[]>('broker.outgoing', this.session.key, this.lastSeq, rows)
+      .query<OutgoingRow[]>('broker.outgoing', this.session.key, this.lastSeq, rows, PAGE_BYTES)
       .then((page) => this.prepare(page))
       .catch((error) => this.options.onFailure(error));
   }
@@ -253,15 +236,14 @@ export class Outbox {
     for (const row of page) {
       const [seq, storedId, , , , , qos] = row;
       if (this.sentAhead.delete(seq)) continue;
-      const keeps = storedId !== null && !this.inflight.has(storedId);
-      const id = keeps ? storedId : this.newId();
-      if (keeps) this.storedIds.delete(id);
-      else {
-        updates.push(statements.outgoingPacketId(id, seq));
-        durably ||= qos === 2;
+      if (storedId !== null && this.window.keep(storedId, qos as Qos, seq)) {
+        sends.push({ row, id: storedId, dup: true });
+        continue;
       }
-      this.inflight.set(id, { qos: qos as Qos, seq });
-      sends.push({ row, id, dup: keeps });
+      const id = this.window.add(qos as Qos, seq);
+      updates.push(statements.outgoingPacketId(id, seq));
+      durably ||= qos === 2;
+      sends.push({ row, id, dup: false });
     }
     const last = page.at(-1)?.[0];
     if (last !== undefined) {
@@ -327,12 +309,12 @@ export class Outbox {
   }
 
   private forget(id: number): void {
-    const entry = this.inflight.get(id);
+    const entry = this.window.get(id);
     if (entry) this.finish(id, entry);
   }
 
   private finish(id: number, { seq }: InFlight): void {
-    this.inflight.delete(id);
+    this.window.delete(id);
     if (seq === 0) return;
     this.session.rows--;
     this.shared.store.ride(this.shared.statements.outgoingDelete(seq));

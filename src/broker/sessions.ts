@@ -2,9 +2,9 @@
 import type { Qos } from '../model/message.js';
 import type { Op } from '../store/tables.js';
 import type { Connection } from './connection.js';
-import type { Shared } from './core.js';
 import { ProtocolError, REASON } from './reason.js';
 import { Session, type Will } from './session.js';
+import type { Shared } from './shared.js';
 import type { SessionRow, SubscriptionRow, WillRow } from './tables.js';
 import type { Wills } from './wills.js';
 
@@ -92,6 +92,8 @@ export class Sessions {
 
   private async take(connection: Connection, plan: ConnectPlan): Promise<{ session: Session; present: boolean }> {
     const { statements, store, limits } = this.shared;
+    // It may have died while it waited for its turn, and must not take the session from a living one.
+    if (connection.isClosed) throw new ProtocolError(REASON.sessionTakenOver, 'gone while connecting');
     let session = this.byId.get(plan.clientId);
     // Whoever knows a client id must not be able to read or wipe the queue of somebody else's session.
     if (session && session.user !== plan.user)

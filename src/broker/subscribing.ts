@@ -6,13 +6,13 @@
 import type { ISubscribePacket, IUnsubscribePacket, Packet } from 'mqtt-packet';
 import type { Qos } from '../model/message.js';
 import type { Op } from '../store/tables.js';
-import type { Shared } from './core.js';
 import type { Inbound, Intake } from './intake.js';
 import type { Manner } from './outbox.js';
 import { ProtocolError, REASON, SUBSCRIBE_FAILURE_V4 } from './reason.js';
 import type { Retained } from './retained.js';
 import type { SubscriptionOptions } from './router.js';
 import type { Session } from './session.js';
+import type { Shared } from './shared.js';
 import { isValidFilter, sharedParts } from './topics.js';
 
 export interface SubscribingOwner {
@@ -134,6 +134,7 @@ export class Subscribing {
     const items = this.retainedFor(wanted);
     const granted = (packet as ISubscribePacket).subscriptions.map(({ topic }) => codes.get(topic) as number);
     const answer = (): void => {
+      if (owner.isClosed) return;
       owner.answer({ cmd: 'suback', messageId: packet.messageId as number, granted });
       const direct = session.persistent ? items.filter(({ manner }) => manner.qos === 0) : items;
       session.outbox?.sendRetained(direct);
@@ -148,7 +149,7 @@ export class Subscribing {
     this.intake.enqueueRetained(session, rows);
     shared.store.submit([], (error) => {
       if (error) owner.onNotStored(error);
-      else if (!owner.isClosed) answer();
+      else answer();
     });
   }
 

@@ -1,19 +1,18 @@
 /** `$SYS/broker/…` as Mosquitto names it, for the tools that read it. Kept in memory only: it is about this run. */
 import type { BrokerStatus } from './broker.js';
-import type { Shared } from './core.js';
-
-/** What `$SYS/broker/version` says; the tools only show it. */
-const VERSION = 'holdfast';
+import type { Shared } from './shared.js';
 
 export class SysTopics {
   private readonly shared: Shared;
   private readonly status: () => BrokerStatus;
+  private readonly version: string;
   private readonly startedAt: number;
   private timer: NodeJS.Timeout | undefined;
 
-  constructor(shared: Shared, status: () => BrokerStatus) {
+  constructor(shared: Shared, status: () => BrokerStatus, version: string) {
     this.shared = shared;
     this.status = status;
+    this.version = version;
     this.startedAt = shared.clock.mono();
   }
 
@@ -30,7 +29,7 @@ export class SysTopics {
     const status = this.status();
     const uptimeS = Math.floor((this.shared.clock.mono() - this.startedAt) / 1000);
     const values: Record<string, string | number> = {
-      version: VERSION,
+      version: `holdfast version ${this.version}`,
       uptime: `${uptimeS} seconds`,
       'clients/connected': status.clients,
       'clients/total': status.sessions,

@@ -135,6 +135,12 @@ function open(db: Database): OpenTables {
     const statement = db.prepare(sql).raw();
     return (...args: unknown[]): unknown[] => statement.all(...args);
   };
+  const outgoingPage = db
+    .prepare(
+      `SELECT seq, packet_id, released, topic, payload, props, qos, retain, deadline, ids
+       FROM outgoing WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?`,
+    )
+    .raw();
   const outgoingIds = db.prepare('SELECT packet_id FROM outgoing WHERE session = ? AND packet_id IS NOT NULL').pluck();
   const insertOutgoing = db.prepare('INSERT INTO outgoing VALUES (NULL, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?)');
   const wipe = ['sessions', 'subscriptions', 'outgoing', 'incoming'].map((table) =>
@@ -173,10 +179,17 @@ function open(db: Database): OpenTables {
       wills: all('SELECT * FROM wills'),
       /** Packet ids in use by a session's rows. */
       outgoingIds: (session: number): unknown[] => outgoingIds.all(session),
-      outgoing: all(
-        `SELECT seq, packet_id, released, topic, payload, props, qos, retain, deadline, ids
-         FROM outgoing WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?`,
-      ),
+      /** At most `rowsMax` rows, and once there is one, no more than `bytesMax` of payload. */
+      outgoing(session: number, after: number, rowsMax: number, bytesMax: number): OutgoingRow[] {
+        const rows: OutgoingRow[] = [];
+        let bytes = 0;
+        for (const row of outgoingPage.iterate(session, after, rowsMax) as IterableIterator<OutgoingRow>) {
+          bytes += row[4].length;
+          if (rows.length > 0 && bytes > bytesMax) break;
+          rows.push(row);
+        }
+        return rows;
+      },
     },
   };
 }

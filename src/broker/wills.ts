@@ -1,8 +1,8 @@
 /** Last wills [MQTT5 3.1.2.5]: kept in a table from CONNECT on, so that a crash of the broker does not swallow them. */
 import type { Op } from '../store/tables.js';
-import type { Shared } from './core.js';
 import type { Intake } from './intake.js';
 import type { Session, Will } from './session.js';
+import type { Shared } from './shared.js';
 import type { WillRow } from './tables.js';
 
 export class Wills {

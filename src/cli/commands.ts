@@ -5,6 +5,7 @@ import { config } from './config.js';
 import { decode } from './decode.js';
 import { demo } from './demo.js';
 import { gateway } from './gateway.js';
+import { health } from './health.js';
 import { importCommand } from './import.js';
 import { ingest } from './ingest.js';
 import { passwd } from './passwd.js';
@@ -18,6 +19,7 @@ export const commands: readonly CliCommand[] = [
   simulate,
   check,
   config,
+  health,
   passwd,
   acl,
   importCommand,

@@ -20,8 +20,10 @@ export const gateway: CliCommand = (program, act) => {
         const { mqtt, web } = running.addresses;
         if (options.json) io.out(JSON.stringify({ ready: true, mqtt, web }));
         else io.out(`gateway ${config.gateway.id} is open: ${[...mqtt, web].filter(Boolean).join(', ')}`);
-        const failure = await Promise.race([aborted(io.stop), running.failed]);
+        const ended = await Promise.race([aborted(io.stop), running.failed]);
         await running.close(io.hurry);
+        // The disk may also fail while the spool is being closed.
+        const failure = ended ?? (await Promise.race([running.failed, undefined]));
         return failure ? failure.exit : EXIT.ok;
       }),
     );

@@ -1,9 +1,9 @@
 import type { IngestConfig } from '../config/ingest-schema.js';
 import { loadIngestConfig } from '../config/loader.js';
 import { readSecret } from '../config/secret.js';
-import { Ingest, type IngestOptions } from '../ingest/ingest.js';
+import { Ingest, type IngestOptions, type IngestStatus } from '../ingest/ingest.js';
 import { IngestPages } from '../ingest/pages.js';
-import { EXIT } from '../lib/errors.js';
+import { EXIT, type HoldfastError } from '../lib/errors.js';
 import { createLog } from '../lib/log.js';
 import type { CliCommand } from './command.js';
 import { aborted } from './until.js';
@@ -19,14 +19,19 @@ export const ingest: CliCommand = (program, act) => {
         const config = loadIngestConfig(options.config);
         const log = createLog(config.log.level, { ingest: config.ingest.id });
         const running = await Ingest.open(optionsOf(config), log);
-        const pages = config.web && (await IngestPages.open(config.web.listen, running, log));
-        const web = pages?.url ?? null;
-        if (options.json) io.out(JSON.stringify({ ready: true, web }));
-        else io.out(`ingest ${config.ingest.id} is open${web ? `: ${web}` : ''}`);
-        const failure = await Promise.race([aborted(io.stop), running.failed]);
-        await pages?.close();
-        const final = running.status();
-        await running.close();
+        let failure: HoldfastError | undefined;
+        let final: IngestStatus;
+        try {
+          const pages = config.web && (await IngestPages.open(config.web.listen, running, log));
+          const web = pages?.url ?? null;
+          if (options.json) io.out(JSON.stringify({ ready: true, web }));
+          else io.out(`ingest ${config.ingest.id} is open${web ? `: ${web}` : ''}`);
+          failure = (await Promise.race([aborted(io.stop), running.failed])) ?? undefined;
+          await pages?.close();
+          final = running.status();
+        } finally {
+          await running.close();
+        }
         if (options.json) io.out(JSON.stringify({ final }));
         return failure ? failure.exit : EXIT.ok;
       }),

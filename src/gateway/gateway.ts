@@ -100,7 +100,6 @@ export class Gateway {
     const { closer, hurry } = this;
     // Before the spool is touched: a line that is wrong in these files is as good as one in the config.
     const access = await openAccess(config.broker, clock, log);
-    const budget = (ms: number) => (hurry.signal.aborted ? 0 : ms);
 
     const pagesMax = Math.ceil(config.spool.bytesMax / PAGE_BYTES) + BROKER_PAGES;
     const tables = [Spool.tables, Broker.tables];
@@ -114,7 +113,7 @@ export class Gateway {
 
     const replayer = openReplayer(config, spool, clock, log);
     replayer.start();
-    closer.push('replayer', () => replayer.stop(budget(REPLAY_CLOSE_MS)));
+    closer.push('replayer', () => replayer.stop(REPLAY_CLOSE_MS, hurry.signal));
 
     const { topics, readings } = config.bridge;
     const intake = new Intake({ spool, topics, readings: new ReadingMap(readings), hasRoom: room.hasRoom });
@@ -138,7 +137,7 @@ export class Gateway {
       clock,
       log,
     });
-    closer.push('broker', () => broker.close({ budgetMs: budget(BROKER_CLOSE_MS) }));
+    closer.push('broker', () => broker.close({ budgetMs: BROKER_CLOSE_MS, hurry: hurry.signal }));
     this.reload_ = () => broker.reload();
 
     const before = await spool.stats();

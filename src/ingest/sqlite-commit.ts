@@ -1,6 +1,6 @@
 import Database from 'better-sqlite3';
 import { HoldfastError, messageOf, systemCodeOf } from '../lib/errors.js';
-import { markIoError } from './sqlite-io-error.js';
+import { markIfIoError } from '../lib/sqlite-io-error.js';
 
 /** Work that waits together shares one fsync. A transaction beyond this blocks the event loop for too long. */
 const TRANSACTION_ROWS_MAX = 20_000;
@@ -23,7 +23,7 @@ interface Job {
  * transaction, each piece in a savepoint of its own, and settled only after the commit, in the order it came in.
  *
  * A full disk or a lock rejects what was in the transaction and the next work tries again. After an I/O error nothing is
- * written any more: see sqlite-io-error.ts.
+ * written any more: see lib/sqlite-io-error.ts.
  */
 export class GroupCommit {
   readonly broken: Promise<HoldfastError>;
@@ -64,9 +64,10 @@ export class GroupCommit {
     if (this.closed) return;
     this.closed = true;
     while (this.waiting.length > 0) this.commit();
-    // Closing would checkpoint, which after an I/O error can destroy the file; the process ends anyway.
+    // Without a checkpoint, because the file carries the mark; the process ends anyway.
     if (this.brokenBy) return;
     beforeClose();
+    this.checkpoint();
     this.db.close();
   }
 
@@ -133,6 +134,11 @@ export class GroupCommit {
     for (const { rows } of jobs) due.rows += rows;
     if (due.commits < CHECKPOINT_COMMITS && due.rows < CHECKPOINT_ROWS) return;
     this.sinceCheckpoint = { commits: 0, rows: 0 };
+    this.checkpoint();
+  }
+
+  /** By itself SQLite would do it quietly when the file is closed, and its failure would go unnoticed. */
+  private checkpoint(): void {
     try {
       this.db.pragma('wal_checkpoint(PASSIVE)');
     } catch (error) {
@@ -145,7 +151,7 @@ export class GroupCommit {
     const error = ioError(this.path, cause);
     this.onRollback();
     if (systemCodeOf(cause)?.startsWith('SQLITE_IOERR')) {
-      markIoError(this.path, error.message);
+      markIfIoError(this.path, cause);
       this.brokenBy = error;
       this.breakNow(error);
       return error;

@@ -3,11 +3,11 @@ import { dirname, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { type Clock, systemClock } from '../lib/clock.js';
 import { HoldfastError } from '../lib/errors.js';
-import { makeFolder } from '../lib/folder.js';
+import { makeFolder, syncFolder } from '../lib/folder.js';
+import { healAfterIoError, markIfIoError } from '../lib/sqlite-io-error.js';
 import type { Batch } from '../wire/batch.js';
 import type { DeadBatch, Historian, LedgerEntry, Outcome, Totals } from './historian.js';
 import { GroupCommit, ioError } from './sqlite-commit.js';
-import { healAfterIoError } from './sqlite-io-error.js';
 import { migrate } from './sqlite-schema.js';
 import { SqliteWriter } from './sqlite-writer.js';
 
@@ -80,9 +80,12 @@ export class SqliteHistorian implements Historian {
       db.pragma('wal_autocheckpoint = 0');
       migrate(db, path);
       requireDurable(db, path);
+      // SQLite has just created the log, and does not look whether the sync of its name succeeded.
+      syncFolder(dirname(resolve(path)));
       if (bytesMax !== undefined) limitSize(db, bytesMax);
       return new SqliteHistorian(db, options);
     } catch (error) {
+      markIfIoError(path, error);
       db?.close();
       throw error instanceof HoldfastError ? error : ioError(path, error);
     }

@@ -10,7 +10,15 @@ export function makeFolder(folder: string): void {
   const parent = dirname(folder);
   if (parent !== folder) makeFolder(parent);
   mkdirSync(folder);
-  const fd = openSync(parent, 'r');
-  fsyncSync(fd);
-  closeSync(fd);
+  syncFolder(parent);
+}
+
+/** Makes the names in a folder durable: of files that were created, renamed or removed in it. */
+export function syncFolder(folder: string): void {
+  const fd = openSync(folder, 'r');
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
 }

@@ -25,7 +25,7 @@ const PAGE_BYTES = 4096;
 
 export interface SpoolStats {
   readonly epoch: Epoch;
-  /** Rows that the cloud has not acknowledged, and the bytes of their topics, payloads and properties. */
+  /** Rows that the cloud has not acknowledged, and the bytes of their payloads and properties. */
   readonly rows: number;
   readonly bytes: number;
   /** Since the file was made; `received = rows + acknowledged + dead`, exactly. */
@@ -45,7 +45,7 @@ export interface SpoolStats {
 }
 
 export interface PreviousLife {
-  /** The last commit before this start. */
+  /** When the newest row before this start came in; when the file was made, if there was none. */
   readonly aliveAt: Millis;
   /** Set when the last run closed the spool in order. */
   readonly closedAt: Millis | null;

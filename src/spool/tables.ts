@@ -49,11 +49,20 @@ const MIGRATIONS = [
    ALTER TABLE spool_state ADD COLUMN dead INTEGER NOT NULL DEFAULT 0;`,
 ];
 
+/**
+ * Rows of a transaction are gathered and inserted so many at a time: with AUTOINCREMENT every statement also reads and
+ * writes SQLite's own sequence table, which costs as much as the row.
+ */
+const INSERT_ROWS = 32;
+const COLUMNS = 8;
+
 /** Rows are taken from the table in steps of this many, so that a limit in bytes is overshot by one step at most. */
 const PEEK_STEP_ROWS = 128;
 
 interface State {
   epoch: string;
+  /** When the newest row came in. Neither a start nor an acknowledgement is a sign that anything was read in the plant. */
+  aliveAt: number;
   rows: number;
   bytes: number;
   received: number;
@@ -80,10 +89,13 @@ function open(db: Database): OpenTables {
     aliveAt: number;
     closedAt: number | null;
   };
-  db.prepare('UPDATE spool_state SET closed_at = NULL, alive_at = ?').run(now);
+  db.prepare('UPDATE spool_state SET closed_at = NULL').run();
 
-  const insertRow = db.prepare('INSERT INTO spool VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)');
-  const size = 'length(payload) + octet_length(topic) + ifnull(length(props), 0)';
+  const insertRows = (rows: number) =>
+    db.prepare(`INSERT INTO spool VALUES ${Array(rows).fill('(NULL, ?, ?, ?, ?, ?, ?, ?, ?)').join(', ')}`);
+  const insertMany = insertRows(INSERT_ROWS);
+  const insertOne = insertRows(1);
+  const size = 'length(payload) + ifnull(length(props), 0)';
   const measure = db.prepare(`SELECT count(*), total(${size}) FROM spool WHERE seq <= ?`).raw();
   const sizeOf = db.prepare(`SELECT ${size} FROM spool WHERE seq = ?`).pluck();
   const copyToDead = db.prepare('INSERT INTO dead_letters SELECT *, ?, ? FROM spool WHERE seq = ?');
@@ -92,7 +104,9 @@ function open(db: Database): OpenTables {
   const deleteUpTo = db.prepare('DELETE FROM spool WHERE seq <= ?');
   const page = db.prepare('SELECT * FROM spool WHERE seq > ? ORDER BY seq LIMIT ?').raw();
   const firstRow = db.prepare('SELECT seq, enqueued_at FROM spool ORDER BY seq LIMIT 1').raw();
-  const readState = db.prepare('SELECT epoch, rows, bytes, received, acknowledged, dead FROM spool_state');
+  const readState = db.prepare(
+    'SELECT epoch, rows, bytes, received, acknowledged, dead, alive_at AS aliveAt FROM spool_state',
+  );
   const readTail = db.prepare("SELECT seq FROM sqlite_sequence WHERE name = 'spool'").pluck();
   const writeState = db.prepare(
     'UPDATE spool_state SET rows = ?, bytes = ?, received = ?, acknowledged = ?, dead = ?, alive_at = ?',
@@ -104,13 +118,28 @@ function open(db: Database): OpenTables {
   let head = 0;
   let oldestAt = Number.NaN;
   let dirty = false;
+  /** Values of the rows that have their seq and are not inserted yet: `tail` counts them. */
+  let gathered: unknown[] = [];
 
+  const flush = () => {
+    if (gathered.length === 0) return;
+    const values = gathered;
+    gathered = [];
+    let last: number | bigint = 0;
+    let at = 0;
+    const many = INSERT_ROWS * COLUMNS;
+    for (; at + many <= values.length; at += many)
+      last = insertMany.run(...values.slice(at, at + many)).lastInsertRowid;
+    for (; at < values.length; at += COLUMNS) last = insertOne.run(...values.slice(at, at + COLUMNS)).lastInsertRowid;
+    if (Number(last) !== tail) assert(false, 'rows get the seqs that were promised', { last, tail });
+  };
   const findHead = () => {
     const row = firstRow.get() as [number, number] | undefined;
     head = row?.[0] ?? tail + 1;
     oldestAt = row?.[1] ?? Number.NaN;
   };
   const load = () => {
+    gathered = [];
     state = readState.get() as State;
     tail = (readTail.get() as number | undefined) ?? 0;
     dirty = false;
@@ -131,23 +160,23 @@ function open(db: Database): OpenTables {
         deviceTs: number | null,
         enqueuedAt: number,
       ): number {
-        const seq = Number(
-          insertRow.run(topic, payload, props, flags, asset, metric, deviceTs, enqueuedAt).lastInsertRowid,
-        );
-        assert(seq > tail, 'the sequence rises', { seq, tail });
+        const seq = ++tail;
+        gathered.push(topic, payload, props, flags, asset, metric, deviceTs, enqueuedAt);
+        if (gathered.length === INSERT_ROWS * COLUMNS) flush();
         if (state.rows === 0) {
           head = seq;
           oldestAt = enqueuedAt;
         }
-        tail = seq;
         state.rows++;
         state.received++;
-        state.bytes += payload.length + Buffer.byteLength(topic) + (props?.length ?? 0);
+        state.aliveAt = enqueuedAt;
+        state.bytes += payload.length + (props?.length ?? 0);
         dirty = true;
         return seq;
       },
       /** Deletes the rows up to and including `upTo`; returns how many there were. */
       acknowledge(upTo: number): number {
+        flush();
         const [rows, bytes] = measure.get(upTo) as [number, number];
         if (rows === 0) return 0;
         const { changes } = deleteUpTo.run(upTo);
@@ -162,6 +191,7 @@ function open(db: Database): OpenTables {
       },
       /** Sets aside a row that the cloud can never take; it is kept, and counted. Returns 0 when it is gone already. */
       bury(seq: number, buriedAt: number, reason: string): number {
+        flush();
         const bytes = sizeOf.get(seq) as number | undefined;
         if (bytes === undefined) return 0;
         copyToDead.run(buriedAt, reason, seq);
@@ -209,8 +239,9 @@ function open(db: Database): OpenTables {
       },
     },
     beforeCommit() {
+      flush();
       if (!dirty) return;
-      writeState.run(state.rows, state.bytes, state.received, state.acknowledged, state.dead, Date.now());
+      writeState.run(state.rows, state.bytes, state.received, state.acknowledged, state.dead, state.aliveAt);
       dirty = false;
     },
     afterRollback: load,

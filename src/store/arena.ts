@@ -23,10 +23,15 @@ const START_BYTES = 64 * 1024;
 const UTF8_BYTES_PER_UNIT = 3;
 
 export class ArenaWriter {
-  private buffer = Buffer.allocUnsafeSlow(START_BYTES);
+  private buffer: Buffer;
   private at = 0;
   units = 0;
   operations = 0;
+
+  /** On a buffer that is not used any more, or a fresh one. */
+  constructor(spent?: ArrayBuffer) {
+    this.buffer = spent ? Buffer.from(spent) : Buffer.allocUnsafeSlow(START_BYTES);
+  }
 
   get bytes(): number {
     return this.at;
@@ -47,14 +52,9 @@ export class ArenaWriter {
     this.operations += unit.length;
   }
 
-  /** The bytes written so far, for transfer; the writer starts again on a new buffer. */
+  /** The buffer, for transfer, after which this writer must not be used any more. */
   take(): ArrayBuffer {
-    const whole = this.buffer.buffer as ArrayBuffer;
-    this.buffer = Buffer.allocUnsafeSlow(Math.max(START_BYTES, Math.min(this.buffer.length, 2 * this.at)));
-    this.at = 0;
-    this.units = 0;
-    this.operations = 0;
-    return whole;
+    return this.buffer.buffer as ArrayBuffer;
   }
 
   private room(bytes: number): void {

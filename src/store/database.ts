@@ -11,42 +11,48 @@
 import { dirname, resolve } from 'node:path';
 import SQLite, { type Database } from 'better-sqlite3';
 import { HoldfastError, systemCodeOf } from '../lib/errors.js';
-import { makeFolder } from '../lib/folder.js';
+import { makeFolder, syncFolder } from '../lib/folder.js';
+import { healAfterIoError, markIfIoError } from '../lib/sqlite-io-error.js';
 import type { Tables } from './tables.js';
 
 /** First version without the WAL-reset corruption (3.7.0 to 3.51.2). */
 const SQLITE_VERSION_MIN = [3, 51, 3] as const;
 const SYNCHRONOUS_FULL = 2;
 const BUSY_TIMEOUT_MS = 5_000;
-/** 1000 pages of 4 KiB bound the write-ahead log to about 4 MiB between checkpoints. */
-const WAL_AUTOCHECKPOINT_PAGES = 1_000;
 const PAGE_CACHE_KIB = 16 * 1024;
 
 export interface DatabaseOptions {
   readonly path: string;
   /** How long to wait for another process to let go of the file. */
   readonly busyTimeoutMs?: number;
+  /** Called when an earlier run had ended with an I/O error, and the files have been brought onto fresh blocks. */
+  readonly onHealed?: () => void;
 }
 
 export function openDatabase(options: DatabaseOptions): Database {
   const path = resolve(options.path);
   makeFolder(dirname(path));
+  if (healAfterIoError(path)) options.onHealed?.();
   const db = new SQLite(path, { timeout: options.busyTimeoutMs ?? BUSY_TIMEOUT_MS });
   try {
     assertVersion(db);
     db.pragma('locking_mode = EXCLUSIVE');
+    // Automatic checkpoints keep their errors to themselves; see checkpoints.ts.
+    db.pragma('wal_autocheckpoint = 0');
     // Takes effect only while the file has no tables yet; lets the file shrink after a drain.
     db.pragma('auto_vacuum = INCREMENTAL');
     db.pragma('journal_mode = WAL');
     db.pragma('synchronous = FULL');
-    db.pragma(`wal_autocheckpoint = ${WAL_AUTOCHECKPOINT_PAGES}`);
     db.pragma(`cache_size = -${PAGE_CACHE_KIB}`);
     db.pragma('temp_store = MEMORY');
     db.exec('CREATE TABLE IF NOT EXISTS store_meta (key TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID');
     db.exec("INSERT INTO store_meta VALUES ('opened', 1) ON CONFLICT DO UPDATE SET value = value + 1");
     readBack(db, path);
+    // SQLite has just created the log, and does not look whether the sync of its name succeeded.
+    syncFolder(dirname(path));
     return db;
   } catch (error) {
+    markIfIoError(path, error);
     db.close();
     throw explain(error, path);
   }

@@ -1,9 +1,13 @@
-/** What the two sides of the store say to each other. Every request gets exactly one reply with its id, in order. */
+/**
+ * What the two sides of the store say to each other. Every request gets exactly one reply with its id, in order, until the
+ * file has failed: that can come at any time, and is the last word.
+ */
 
 export interface WorkerOptions {
   readonly path: string;
   readonly busyTimeoutMs: number | undefined;
   readonly pagesMax: number | undefined;
+  readonly logPagesMax: number;
   /** URLs of the modules that own tables (see `Tables`), in the order of their operations. */
   readonly tables: readonly string[];
 }
@@ -12,6 +16,8 @@ export interface Opened {
   readonly operations: readonly string[];
   readonly gauges: readonly string[];
   readonly sqlite: string;
+  /** An earlier run ended with an I/O error; the files lie on fresh blocks now. */
+  readonly healed: boolean;
 }
 
 /** A group: units in the order of submission, and units that only needed some transaction to ride in. */
@@ -42,8 +48,10 @@ export type Reply =
       readonly kind: 'committed';
       readonly id: number;
       readonly results: Float64Array;
-      readonly failures: ReadonlyMap<number, Failure>;
+      readonly failures: ReadonlyMap<number, Failure> | null;
       readonly gauges: Float64Array;
+      /** The group's buffer, to be written again: a fresh one for every group would be most of the garbage there is. */
+      readonly spent: ArrayBuffer | null;
     }
   /** No space: what fitted of the group is committed (`done` units), the rest is here again; so are riders that did not fit. */
   | {
@@ -58,7 +66,7 @@ export type Reply =
   | { readonly kind: 'answer'; readonly id: number; readonly value: unknown; readonly gauges: Float64Array }
   | { readonly kind: 'refused'; readonly id: number; readonly failure: Failure }
   /** The file can no longer be trusted to take a write: nothing will be committed any more. */
-  | { readonly kind: 'failed'; readonly id: number; readonly failure: Failure }
+  | { readonly kind: 'failed'; readonly failure: Failure }
   | { readonly kind: 'closed'; readonly id: number };
 
 /** For transfer: large answers change hands instead of being copied. */

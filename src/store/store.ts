@@ -31,6 +31,11 @@ const GROUP_UNITS_MAX = 8_192;
 /** Riders that nobody gives a lift to within this time get a transaction of their own. */
 const RIDER_WAIT_MS = 100;
 const FULL_RETRY_MS = 250;
+/** Buffers kept to be written again: one fills while one is away; a rare large one is let go. */
+const SPENT_MAX = 3;
+const SPENT_BYTES_MAX = 2 * 1024 * 1024;
+/** 1000 pages of 4 KiB bound the log to about 4 MiB between checkpoints. */
+const LOG_PAGES_MAX = 1_000;
 
 /** `results[at + i]` is what operation i of the unit returned, NaN where it returned nothing or was skipped. */
 export type UnitDone = (error: HoldfastError | null, results: Float64Array, at: number) => void;
@@ -44,6 +49,8 @@ export interface StoreOptions {
   readonly busyTimeoutMs?: number;
   /** Upper bound of the file in 4 KiB pages; reaching it is the same as a full device. */
   readonly pagesMax?: number;
+  /** Pages that the write-ahead log may hold before they are moved into the file. */
+  readonly logPagesMax?: number;
   readonly log?: Log;
 }
 
@@ -72,6 +79,7 @@ export class Store {
   private riders = new ArenaWriter();
   private ridersBack: Batch | null = null;
   private sent: Sent | undefined;
+  private readonly spent: ArrayBuffer[] = [];
   private scheduled = false;
   private riderTimer: NodeJS.Timeout | undefined;
   private fullTimer: NodeJS.Timeout | undefined;
@@ -113,6 +121,7 @@ export class Store {
       path: options.path,
       busyTimeoutMs: options.busyTimeoutMs,
       pagesMax: options.pagesMax,
+      logPagesMax: options.logPagesMax ?? LOG_PAGES_MAX,
       tables: options.tables.map(String),
     };
     const worker = new Worker(new URL('./worker.js', import.meta.url), { workerData, name: 'store' });
@@ -120,7 +129,12 @@ export class Store {
       worker.once('message', resolve);
       worker.once('error', reject);
     });
-    if (first.kind === 'opened') return new Store(worker, first.opened, first.gauges, options.log ?? silentLog);
+    if (first.kind === 'opened') {
+      const { log = silentLog, path } = options;
+      if (first.opened.healed)
+        log.warn({ path }, 'The last run ended with an I/O error; the spool is on fresh blocks now');
+      return new Store(worker, first.opened, first.gauges, log);
+    }
     assert(first.kind === 'broken', 'the first answer of the store thread is opened or broken');
     await worker.terminate();
     const { code, message } = first.failure;
@@ -162,7 +176,7 @@ export class Store {
     }
     let last = this.gathering.at(-1);
     if (!last || last.writer.bytes >= GROUP_BYTES_MAX || last.writer.units >= GROUP_UNITS_MAX) {
-      last = { writer: new ArenaWriter(), done: [], operations: [] };
+      last = { writer: new ArenaWriter(this.spent.pop()), done: [], operations: [] };
       this.gathering.push(last);
     }
     const before = last.writer.bytes;
@@ -270,7 +284,9 @@ export class Store {
     if (this.riders.units === 0) return null;
     clearTimeout(this.riderTimer);
     this.riderTimer = undefined;
-    return take(this.riders);
+    const batch = take(this.riders);
+    this.riders = new ArenaWriter();
+    return batch;
   }
 
   private transmit(sent: Sent, riders: Batch | null): void {
@@ -287,7 +303,10 @@ export class Store {
       case 'committed':
         this.gaugeValues = reply.gauges;
         this.mode = 'open';
-        this.committed(reply.results, reply.failures);
+        if (reply.spent && reply.spent.byteLength <= SPENT_BYTES_MAX && this.spent.length < SPENT_MAX) {
+          this.spent.push(reply.spent);
+        }
+        this.committed(reply.results, reply.failures ?? NO_FAILURES);
         return;
       case 'full':
         this.gaugeValues = reply.gauges;

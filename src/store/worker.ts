@@ -2,11 +2,14 @@
  * The store's thread: owns the connection, runs one group per transaction, answers queries between groups. It holds no
  * queue of its own: the message port is the queue, so commits and queries happen in the order in which they were sent.
  */
+import { resolve } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Database } from 'better-sqlite3';
 import { assert, assertNever } from '../lib/assert.js';
 import { HoldfastError, messageOf, systemCodeOf } from '../lib/errors.js';
+import { markIfIoError } from '../lib/sqlite-io-error.js';
 import { ArenaReader } from './arena.js';
+import { Checkpoints } from './checkpoints.js';
 import { migrate, openDatabase } from './database.js';
 import { type Batch, buffersOf, type Failure, type Reply, type Request, type WorkerOptions } from './protocol.js';
 import type { OpenTables, Operation, Query, Tables } from './tables.js';
@@ -26,6 +29,8 @@ assert(port, 'the store worker runs in a worker thread');
 
 class StoreThread {
   private readonly db: Database;
+  private readonly path: string;
+  private readonly checkpoints: Checkpoints;
   private readonly owners: OpenTables[] = [];
   private readonly operationNames: string[] = [];
   private readonly operations: Operation[] = [];
@@ -34,10 +39,22 @@ class StoreThread {
   private readonly begin;
   private readonly commit;
   private readonly rollback;
+  private readonly pageCount;
+  private readonly freePages;
   private vacuumTimer: NodeJS.Timeout | undefined;
+  private healed = false;
+  private hasFailed = false;
 
   constructor(options: WorkerOptions, modules: readonly Tables[]) {
-    this.db = openDatabase(options);
+    this.path = resolve(options.path);
+    this.db = openDatabase({
+      path: this.path,
+      busyTimeoutMs: options.busyTimeoutMs,
+      onHealed: () => {
+        this.healed = true;
+      },
+    });
+    this.checkpoints = new Checkpoints(this.db, options.logPagesMax);
     if (options.pagesMax !== undefined) this.db.pragma(`max_page_count = ${options.pagesMax}`);
     for (const module of modules) {
       migrate(this.db, module);
@@ -54,31 +71,58 @@ class StoreThread {
     this.begin = this.db.prepare('BEGIN IMMEDIATE');
     this.commit = this.db.prepare('COMMIT');
     this.rollback = this.db.prepare('ROLLBACK');
+    this.pageCount = this.db.prepare('PRAGMA page_count').pluck();
+    this.freePages = this.db.prepare('PRAGMA freelist_count').pluck();
   }
 
   opened(): Reply {
     const sqlite = this.db.prepare('SELECT sqlite_version()').pluck().get() as string;
-    const opened = { operations: this.operationNames, gauges: this.gaugeNames, sqlite };
+    const opened = { operations: this.operationNames, gauges: this.gaugeNames, sqlite, healed: this.healed };
     return { kind: 'opened', opened, gauges: this.gauges() };
   }
 
   handle(request: Request): void {
+    if (this.hasFailed) return;
     switch (request.kind) {
       case 'group':
-        send(this.group(request.id, request.group, request.riders));
+        this.reply(this.group(request.id, request.group, request.riders));
+        // Whoever waits for the commit need not wait for this.
+        this.orFail(() => this.checkpoints.whenDue());
         this.vacuumTimer ??= setTimeout(() => this.vacuumWhileIdle(), VACUUM_IDLE_MS);
         return;
       case 'query':
-        send(this.query(request.id, request.name, request.args));
+        this.reply(this.query(request.id, request.name, request.args));
         return;
       case 'close':
         clearTimeout(this.vacuumTimer);
+        this.orFail(() => this.checkpoints.now());
+        if (this.hasFailed) return;
         this.db.close();
-        send({ kind: 'closed', id: request.id });
+        this.reply({ kind: 'closed', id: request.id });
         port?.close();
         return;
       default:
         assertNever(request, 'store request');
+    }
+  }
+
+  private reply(reply: Reply): void {
+    if (reply.kind === 'failed') {
+      this.hasFailed = true;
+      clearTimeout(this.vacuumTimer);
+      markIfIoError(this.path, reply.failure);
+    }
+    send(reply);
+  }
+
+  /** For work that nobody waits for. Other errors than fatal ones come again with the next commit, which answers for them. */
+  private orFail(work: () => void): void {
+    if (this.hasFailed) return;
+    try {
+      work();
+    } catch (error) {
+      const failure = describe(error);
+      if (FATAL.test(failure.code)) this.reply({ kind: 'failed', failure });
     }
   }
 
@@ -93,12 +137,24 @@ class StoreThread {
       });
     } catch (error) {
       const failure = describe(error);
-      if (FATAL.test(failure.code)) return { kind: 'failed', id, failure };
+      if (FATAL.test(failure.code)) return { kind: 'failed', failure };
       if (failure.code.startsWith('SQLITE_FULL')) return this.full(id, group, riders);
       const fatal = this.oneByOne(group, riders, results, failures);
-      if (fatal) return { kind: 'failed', id, failure: fatal };
+      if (fatal) return { kind: 'failed', failure: fatal };
     }
-    return { kind: 'committed', id, results, failures, gauges: this.gauges() };
+    return this.committed(id, results, failures, group);
+  }
+
+  private committed(id: number, results: Float64Array, failures: Map<number, Failure>, group: Batch | null): Reply {
+    const gauges = this.gauges();
+    return {
+      kind: 'committed',
+      id,
+      results,
+      failures: failures.size > 0 ? failures : null,
+      gauges,
+      spent: group?.buffer ?? null,
+    };
   }
 
   /**
@@ -125,11 +181,10 @@ class StoreThread {
       }
     } catch (error) {
       const failure = describe(error);
-      if (FATAL.test(failure.code)) return { kind: 'failed', id, failure };
+      if (FATAL.test(failure.code)) return { kind: 'failed', failure };
     }
     const done = (group?.units ?? 0) - (left?.units ?? 0);
-    if (!ridersLeft && !left?.units)
-      return { kind: 'committed', id, results, failures: new Map(), gauges: this.gauges() };
+    if (!ridersLeft && !left?.units) return this.committed(id, results, new Map(), group);
     return { kind: 'full', id, done, results, group: left, riders: ridersLeft, gauges: this.gauges() };
   }
 
@@ -219,33 +274,32 @@ class StoreThread {
       return { kind: 'answer', id, value, gauges: this.gauges() };
     } catch (error) {
       const failure = describe(error);
-      return FATAL.test(failure.code) ? { kind: 'failed', id, failure } : { kind: 'refused', id, failure };
+      return FATAL.test(failure.code) ? { kind: 'failed', failure } : { kind: 'refused', id, failure };
     }
   }
 
   /** Gives pages of deleted rows back to the file system, a little at a time. */
   private vacuumStep(): boolean {
-    const free = this.db.pragma('freelist_count', { simple: true }) as number;
+    const free = this.freePages.get() as number;
     if (free < VACUUM_FREE_PAGES_MIN) return false;
-    if (free < (this.db.pragma('page_count', { simple: true }) as number) / 2) return false;
+    if (free < (this.pageCount.get() as number) / 2) return false;
     this.db.pragma(`incremental_vacuum(${VACUUM_STEP_PAGES})`);
     return true;
   }
 
   private vacuumWhileIdle(): void {
     this.vacuumTimer = undefined;
-    try {
-      if (this.vacuumStep()) this.vacuumTimer = setTimeout(() => this.vacuumWhileIdle(), 1);
-    } catch {
-      // No space for the step, or a device error: the next commit meets it and answers for it.
-    }
+    this.orFail(() => {
+      if (!this.vacuumStep()) return;
+      this.checkpoints.whenDue();
+      this.vacuumTimer = setTimeout(() => this.vacuumWhileIdle(), 1);
+    });
   }
 
   private gauges(): Float64Array {
     const values: number[] = [];
     for (const owner of this.owners) values.push(...Object.values(owner.gauges?.() ?? {}));
-    values.push(this.db.pragma('page_count', { simple: true }) as number);
-    values.push(this.db.pragma('freelist_count', { simple: true }) as number);
+    values.push(this.pageCount.get() as number, this.freePages.get() as number);
     return Float64Array.from(values);
   }
 }
@@ -262,7 +316,7 @@ function send(reply: Reply): void {
 function transferOf(reply: Reply): ArrayBuffer[] {
   switch (reply.kind) {
     case 'committed':
-      return [reply.results.buffer as ArrayBuffer];
+      return [reply.results.buffer as ArrayBuffer, ...(reply.spent ? [reply.spent] : [])];
     case 'full':
       return [reply.results.buffer as ArrayBuffer, ...buffersOf(reply.group, reply.riders)];
     case 'answer':
@@ -280,5 +334,6 @@ try {
   port.on('message', (request: Request) => thread.handle(request));
   send(thread.opened());
 } catch (error) {
+  markIfIoError(resolve((workerData as WorkerOptions).path), error);
   send({ kind: 'broken', failure: describe(error), hint: error instanceof HoldfastError ? error.hint : undefined });
 }

@@ -131,6 +131,21 @@ test('a block that is never answered costs only its own tags', async (t) => {
   assert.ok(rig.samplesOf('r10').every(({ value }) => value === 10));
   assert.equal(rig.status().state, 'degraded');
   assert.equal(rig.device.connections, 1);
+  rig.device.behave = honest;
+  await rig.more('r500', 2);
+  assert.equal(rig.samplesOf('r500').at(-1)?.value, 500);
+  await until('online', () => rig.status().state === 'online');
+});
+
+test('a block that is never answered is tried less often, not in every cycle', async (t) => {
+  const tags = [10, 500].map((n) => ({ name: `r${n}`, at: `hr:${n}`, type: 'u16' as const }));
+  const devices = [{ ...press, groups: [{ everyMs: 20, tags }] }];
+  const rig = await Rig.start(t, { devices, backoff: { minMs: 60_000, maxMs: 60_000 } }, (question, device) => {
+    if (question.address !== 500) honest(question, device);
+  });
+  await until('bad', () => rig.samplesOf('r500').length === 1);
+  await rig.more('r10', 10);
+  assert.equal(rig.device.questions.filter(({ address }) => address === 500).length, 2, 'the first try and its retry');
 });
 
 const absences: readonly (readonly [string, Behaviour])[] = [
@@ -157,6 +172,15 @@ for (const [how, behave] of absences)
     await until('the oven is back', () => rig.status('oven').state === 'online');
     assert.equal(rig.device.connections, 1);
   });
+
+test('a unit that is silent while nobody asks the others says nothing about the connection', async (t) => {
+  const hourly = { ...press, groups: [{ ...press.groups[0]!, everyMs: 3_600_000 }] };
+  const rig = await Rig.start(t, { devices: [hourly, oven] }, (question, device) => {
+    if (question.unit === 1) honest(question, device);
+  });
+  await until('silent ten times', () => rig.status('oven').timeouts >= 10);
+  assert.equal(rig.device.connections, 1);
+});
 
 test('when every unit is silent again and again, it is the connection, and a new one is made', async (t) => {
   const dead = new Set<unknown>();

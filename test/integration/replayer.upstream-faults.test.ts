@@ -179,6 +179,21 @@ test('batches stay under the packet size of the cloud, and a message that cannot
   assert.deepEqual(await spool.dead(10), [{ seq: 41, reason: 'too-large' }]);
 });
 
+for (const protocolVersion of [5, 4] as const)
+  test(`MQTT ${protocolVersion}: a message larger than a batch travels alone if the cloud is known to take it`, async (t) => {
+    const { spool } = await spoolWith(t, 10);
+    await spool.enqueue([message(11, randomBytes(6_000)), reading(12)]);
+    const { cloud, consumer } = await openCloud(t);
+    startReplayer(t, spool, cloud.port, { batchBytesMax: 2_000, mqtt: { protocolVersion } });
+    await drained(spool);
+    await until('the last one', () => consumer.seqs.includes(12));
+    // In 3.1.1 the cloud cannot say what it takes, and a message that it does not would end every link.
+    const arrived = protocolVersion === 5 ? range(1, 12) : [...range(1, 10), 12];
+    assert.deepEqual(consumer.seqs, arrived);
+    assert.equal((await spool.stats()).dead, 12 - arrived.length);
+    assert.equal(consumer.batches.length, 3);
+  });
+
 test('nobody is subscribed: the batch is kept, the reason is shown, and it goes once somebody is', async (t) => {
   const { spool } = await spoolWith(t, 20);
   const { cloud } = await openCloud(t);

@@ -2,7 +2,7 @@ import { HoldfastError } from '../../lib/errors.js';
 import type { Millis } from '../../model/ids.js';
 import type { DeviceState, DeviceStatus, DriverContext, SampleGap } from '../driver.js';
 import { Latency } from '../latency.js';
-import { exceptionCodeOf } from './exception.js';
+import { exceptionCodeOf } from './device-error.js';
 import type { Tag } from './tag.js';
 
 /** What is known of a device: its state and since when, its counters, its bad tags, and the hole in its data if there is one. */

@@ -1,14 +1,14 @@
 import { Backoff } from '../../lib/backoff.js';
 import { sleep } from '../../lib/clock.js';
-import { HoldfastError, messageOf } from '../../lib/errors.js';
+import { type HoldfastError, messageOf } from '../../lib/errors.js';
 import type { Millis } from '../../model/ids.js';
 import type { Quality } from '../../model/reading.js';
 import type { DriverContext } from '../driver.js';
 import { Gate } from '../gate.js';
 import { BAD_COMM_FAILURE, BAD_NOT_CONNECTED } from '../quality.js';
 import { READ_FUNCTION } from './address.js';
+import { causeOf, exceptionCodeOf, isBusy, isDeviceError, isRefusal, isUnitDown } from './device-error.js';
 import { DeviceRecord } from './device-record.js';
-import { causeOf, exceptionCodeOf, isBusy, isRefusal, isUnitDown } from './exception.js';
 import type { Link } from './link.js';
 import type { Block } from './plan.js';
 import type { Tag } from './tag.js';
@@ -75,7 +75,7 @@ export class Device {
         return await this.ask(block);
       } catch (error) {
         const code = exceptionCodeOf(error);
-        if (tries >= triesMax || isRefusal(code) || this.stopping.aborted) throw error;
+        if (!isDeviceError(error) || tries >= triesMax || isRefusal(code) || this.stopping.aborted) throw error;
         if (isBusy(code)) await sleep(BUSY_WAIT_MS, this.stopping);
       }
     }
@@ -85,14 +85,13 @@ export class Device {
    * After a read that failed for good: whether the device is there nevertheless, so that only this block is bad. When it
    * was silent it is asked for another block, once, and is down if it does not answer that either.
    */
-  async isThere(failed: Block<Tag>, error: unknown): Promise<boolean> {
+  async isThere(failed: Block<Tag>, error: HoldfastError): Promise<boolean> {
     if (!this.gate.isOpen) return false;
     if (this.link.gate.isOpen) {
       const exception = exceptionCodeOf(error);
       if (exception !== undefined && !isUnitDown(exception)) return true;
-      const code = error instanceof HoldfastError ? error.code : undefined;
-      if (code === 'device.protocol') return true;
-      if (code === 'device.timeout') {
+      if (error.code === 'device.protocol') return true;
+      if (error.code === 'device.timeout') {
         const other = this.lastGoodBlock !== failed ? this.lastGoodBlock : undefined;
         if (await this.probe(other ?? this.options.blocks.find((block) => block !== failed))) return true;
       }
@@ -136,6 +135,7 @@ export class Device {
       await this.ask(block);
       return true;
     } catch (error) {
+      if (!isDeviceError(error)) throw error;
       const exception = exceptionCodeOf(error);
       return exception !== undefined && !isUnitDown(exception);
     }
@@ -147,14 +147,15 @@ export class Device {
     this.gate.open();
   }
 
-  private goDown(error: unknown): void {
+  private goDown(error: HoldfastError): void {
     if (!this.gate.isOpen) return;
     this.gate.shut();
     this.quality = this.link.gate.isOpen ? BAD_COMM_FAILURE : BAD_NOT_CONNECTED;
     const { asset } = this.options;
     this.context.log.warn({ device: asset, cause: causeOf(error), detail: messageOf(error) }, 'A device is down');
     this.record.goOffline(causeOf(error));
-    this.recovery = this.recover();
+    // One at a time: the one of an earlier outage may still be asleep, and then goes on for this one.
+    this.recovery = this.recovery.then(() => this.recover());
   }
 
   private async recover(): Promise<void> {

@@ -1,12 +1,13 @@
+import { Backoff } from '../../lib/backoff.js';
 import { sleep } from '../../lib/clock.js';
-import { messageOf } from '../../lib/errors.js';
+import { HoldfastError, messageOf } from '../../lib/errors.js';
 import type { Millis } from '../../model/ids.js';
 import type { Quality } from '../../model/reading.js';
 import type { DriverContext, SampleBatch } from '../driver.js';
 import { PollSchedule } from '../poll-schedule.js';
 import { BAD_COMM_FAILURE } from '../quality.js';
-import type { Device } from './device.js';
-import { causeOf, exceptionCodeOf, isAboutRange, qualityOfException } from './exception.js';
+import type { Answer, Device } from './device.js';
+import { causeOf, exceptionCodeOf, isAboutRange, isDeviceError, qualityOfException } from './device-error.js';
 import type { Block } from './plan.js';
 import { samplesOf, type Tag } from './tag.js';
 
@@ -15,6 +16,7 @@ export interface GroupOptions {
   readonly name: string;
   readonly asset: string;
   readonly everyMs: number;
+  readonly backoff: { readonly minMs: number; readonly maxMs: number };
   readonly blocks: readonly Block<Tag>[];
 }
 
@@ -31,6 +33,13 @@ export class Group {
   private readonly tagCount: number;
   /** Readings of the last cycle that are to be made up for. */
   private unread = 0;
+  /**
+   * Blocks that the device, though it is there, does not answer. Each try costs everyone on the link a timeout, so they
+   * are tried less and less often.
+   */
+  private readonly resting = new Map<Block<Tag>, { readonly backoff: Backoff; readonly untilMono: number }>();
+  /** Blocks that were refused, as one block per tag. */
+  private readonly singles = new Map<Block<Tag>, readonly Block<Tag>[]>();
   private lastCycleTs: Millis | undefined;
 
   constructor(options: GroupOptions, device: Device, context: DriverContext, stopping: AbortSignal) {
@@ -66,34 +75,53 @@ export class Group {
       if (this.device.gate.isOpen) await this.readBlock(block, cycle);
       else this.lose(block, cycle);
     }
-    this.lastCycleTs = cycle.lastTs;
+    this.lastCycleTs = cycle.lastTs ?? this.lastCycleTs;
     await Promise.all(cycle.handovers);
     this.device.record.refresh();
   }
 
   private async readBlock(block: Block<Tag>, cycle: Cycle): Promise<void> {
-    try {
-      const { data, at } = await this.device.read(block);
-      this.giveGood(block, data, at, cycle);
-    } catch (error) {
-      const exception = exceptionCodeOf(error);
-      const there = await this.device.isThere(block, error);
-      if (this.stopping.aborted) return;
-      if (!there) this.lose(block, cycle);
-      else if (isAboutRange(exception) && block.tags.length > 1) await this.readOneByOne(block, cycle);
-      else {
-        const quality = exception === undefined ? BAD_COMM_FAILURE : qualityOfException(exception);
-        this.giveBad(block, quality, causeOf(error), cycle);
+    const { clock } = this.context;
+    const rest = this.resting.get(block);
+    if (rest && clock.mono() < rest.untilMono) return;
+    const result = await this.device.read(block).catch((error) => {
+      if (isDeviceError(error)) return error;
+      throw error;
+    });
+    if (!(result instanceof HoldfastError)) {
+      this.resting.delete(block);
+      this.giveGood(block, result, cycle);
+      return;
+    }
+    const exception = exceptionCodeOf(result);
+    const there = await this.device.isThere(block, result);
+    if (this.stopping.aborted) return;
+    if (!there) this.lose(block, cycle);
+    else if (isAboutRange(exception) && block.tags.length > 1) await this.readOneByOne(block, cycle);
+    else {
+      if (result.code === 'device.timeout') {
+        const backoff = rest?.backoff ?? new Backoff(this.options.backoff);
+        this.resting.set(block, { backoff, untilMono: clock.mono() + backoff.next() });
       }
+      const quality = exception === undefined ? BAD_COMM_FAILURE : qualityOfException(exception);
+      this.giveBad(block, quality, causeOf(result), cycle);
     }
   }
 
   /** The device refuses a range, perhaps for one register that it does not have: the others must not pay for it. */
   private async readOneByOne(block: Block<Tag>, cycle: Cycle): Promise<void> {
-    for (const tag of block.tags) {
+    let singles = this.singles.get(block);
+    if (!singles) {
+      singles = block.tags.map((tag) => ({
+        table: tag.table,
+        address: tag.address,
+        quantity: tag.quantity,
+        tags: [tag],
+      }));
+      this.singles.set(block, singles);
+    }
+    for (const single of singles) {
       if (this.stopping.aborted) return;
-      const { table, address, quantity } = tag;
-      const single = { table, address, quantity, tags: [tag] };
       if (this.device.gate.isOpen) await this.readBlock(single, cycle);
       else this.lose(single, cycle);
     }
@@ -104,7 +132,7 @@ export class Group {
     this.giveBad(block, this.device.downQuality, 'device-down', cycle);
   }
 
-  private giveGood(block: Block<Tag>, data: Buffer, at: Millis, cycle: Cycle): void {
+  private giveGood(block: Block<Tag>, { data, at }: Answer, cycle: Cycle): void {
     const ts = cycle.stamp(at);
     const gap = this.device.record.takeGap(ts);
     this.device.record.markGood(block.tags);

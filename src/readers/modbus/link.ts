@@ -6,7 +6,7 @@ import { type Log, RateLimit } from '../../lib/log.js';
 import type { LinkStatus } from '../driver.js';
 import { Gate } from '../gate.js';
 import { ModbusClient, type ReadRequest } from './client.js';
-import { causeOf } from './exception.js';
+import { causeOf } from './device-error.js';
 import { type LinkEvent, type LinkState, nextLinkState } from './link-state.js';
 
 export interface LinkOptions {

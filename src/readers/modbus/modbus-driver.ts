@@ -42,13 +42,10 @@ export class ModbusDriver implements Driver {
       this.devices.push(device);
       for (const [g, { everyMs }] of groups.entries()) {
         const name = `${asset}/${unit}/${g}`;
-        const group = new Group(
-          { name, asset, everyMs, blocks: plans[g] ?? [] },
-          device,
-          context,
-          this.stopping.signal,
-        );
-        if (plans[g]?.length) this.groups.push(group);
+        const blocks = plans[g] ?? [];
+        if (blocks.length === 0) continue;
+        const { backoff } = options;
+        this.groups.push(new Group({ name, asset, everyMs, backoff, blocks }, device, context, this.stopping.signal));
       }
     }
   }

@@ -37,8 +37,8 @@ export function Details({ status }) {
         pairs=${{
           'On disk': bytes(spool.fileBytes),
           'Limit of rows kept': bytes(spool.bytesMax),
-          'Newest row': count(spool.head),
-          'Oldest row': spool.rows > 0 ? count(spool.tail) : NONE,
+          'Newest row': count(spool.tail),
+          'Oldest row': spool.rows > 0 ? count(spool.head) : NONE,
           Epoch: spool.epoch,
           'Gateway started': time(startedAt, now),
         }}

@@ -1,17 +1,8 @@
-/** What the parts of one broker share. */
-import type { Clock } from '../lib/clock.js';
-import type { Log } from '../lib/log.js';
+/** The seam between the broker and whoever makes its messages durable. */
 import type { Message } from '../model/message.js';
 import type { Identity } from '../model/row.js';
-import type { Store, UnitDone } from '../store/store.js';
+import type { UnitDone } from '../store/store.js';
 import type { Op } from '../store/tables.js';
-import type { Access } from './access.js';
-import type { Counters } from './counters.js';
-import type { BrokerLimits } from './limits.js';
-import type { RetainedStore } from './retained.js';
-import type { Router } from './router.js';
-import type { Session } from './session.js';
-import type { Statements } from './statements.js';
 
 export interface Publication extends Message {
   /** Client id of the publisher, or null for one in this process. */
@@ -26,16 +17,3 @@ export interface Publication extends Message {
  * operation of a QoS 2 message may be a guard: a duplicate then stores nothing, the spool row included.
  */
 export type Admit = (message: Publication, identity: Identity | null, ops: readonly Op[], done: UnitDone) => void;
-
-export interface Shared {
-  readonly store: Store;
-  readonly statements: Statements;
-  readonly admit: Admit;
-  readonly access: Access;
-  readonly router: Router<Session>;
-  readonly retained: RetainedStore;
-  readonly limits: BrokerLimits;
-  readonly counters: Counters;
-  readonly clock: Clock;
-  readonly log: Log;
-}

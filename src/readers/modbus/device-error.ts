@@ -12,6 +12,11 @@ const BUSY = 6;
 const GATEWAY_NO_PATH = 10;
 const GATEWAY_NO_ANSWER = 11;
 
+/** Whether it is about the device or its link. Everything else is a fault of this program and must not pass for one. */
+export function isDeviceError(error: unknown): error is HoldfastError {
+  return error instanceof HoldfastError && error.code.startsWith('device.');
+}
+
 /** The code of a `device.exception`; undefined for every other error. */
 export function exceptionCodeOf(error: unknown): number | undefined {
   const code = error instanceof HoldfastError && error.code === 'device.exception' ? error.values.code : undefined;

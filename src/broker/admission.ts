@@ -1,0 +1,31 @@
+/** From a CONNECT that was understood to a session, or to the reason why not. */
+import { messageOf } from '../lib/errors.js';
+import type { Connection, ConnectionContext } from './connection.js';
+import type { Handshake } from './handshake.js';
+import { ProtocolError, REASON } from './reason.js';
+import type { Session } from './session.js';
+
+export interface Admitted {
+  readonly session: Session;
+  /** The session is an earlier one. */
+  readonly present: boolean;
+}
+
+/** Who it is comes first; nothing of a session is touched for a client that may not come in. Never rejects. */
+export async function admitClient(
+  { shared, sessions, entrance }: ConnectionContext,
+  connection: Connection,
+  { clientId, username, password, cleanStart, expiryS, will }: Handshake,
+): Promise<Admitted | ProtocolError> {
+  try {
+    const isGone = (): boolean => connection.isClosed;
+    const principal = await shared.access.authenticate({ ...entrance, clientId, username, password, isGone });
+    if (!principal) {
+      if (!isGone()) shared.counters.failedLogins++;
+      return new ProtocolError(REASON.notAuthorized, 'not authorized');
+    }
+    return await sessions.attach(connection, { clientId, user: principal.user, cleanStart, expiryS, will });
+  } catch (error) {
+    return error instanceof ProtocolError ? error : new ProtocolError(REASON.implementationError, messageOf(error));
+  }
+}

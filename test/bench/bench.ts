@@ -1,0 +1,151 @@
+/**
+ * `npm run bench`: what the product does on this machine, next to Mosquitto in the same run where it is installed. Two noisy
+ * cores are enough to compare and not enough to boast: read the ratios, and the median of several runs.
+ *
+ *     npm run bench -- [--seconds 3] [--rounds 3] [--rows 20000] [--backlog 200000]
+ *                  [--only ingest,drain,memory] [--json FILE]
+ */
+import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { type DrainResult, drain } from './drain.js';
+import { gateway, mosquitto, type Running, rssMiB, scratch } from './peers.js';
+
+const PUBLISHER = new URL('./publisher.js', import.meta.url).pathname;
+const CLIENTS = 8;
+const WINDOWS = [1, 20, 200];
+const PAYLOAD_BYTES = 100;
+const BACKLOG_PAYLOAD_BYTES = 1_000;
+
+const { values: flags } = parseArgs({
+  options: {
+    seconds: { type: 'string', default: '3' },
+    rounds: { type: 'string', default: '3' },
+    rows: { type: 'string', default: '20000' },
+    backlog: { type: 'string', default: '200000' },
+    json: { type: 'string' },
+    only: { type: 'string', default: 'ingest,drain,memory' },
+  },
+});
+
+interface Published {
+  readonly acked: number;
+  readonly perSecond: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+}
+
+const median = (values: readonly number[]): number =>
+  [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] as number;
+const note = (text: string) => process.stderr.write(`${text}\n`);
+
+function publish(port: number, window: number, seconds: number, payloadBytes: number, messages?: number): Published {
+  const args = [port, CLIENTS, window, seconds, payloadBytes, ...(messages === undefined ? [] : [messages])].map(
+    String,
+  );
+  return JSON.parse(execFileSync(process.execPath, [PUBLISHER, ...args], { encoding: 'utf8' })) as Published;
+}
+
+async function with_<T>(
+  open: (dir: string) => Promise<Running | undefined>,
+  use: (running: Running) => T,
+): Promise<T | undefined> {
+  const { dir, remove } = scratch();
+  const running = await open(dir);
+  try {
+    return running && (await use(running));
+  } finally {
+    await running?.stop();
+    remove();
+  }
+}
+
+/** Rounds are interleaved, so that a neighbour's load hits both. */
+async function ingest(seconds: number, rounds: number) {
+  const results = [];
+  for (const window of WINDOWS) {
+    const ours: Published[] = [];
+    const theirs: Published[] = [];
+    for (let round = 0; round < rounds; round++) {
+      note(`ingest, window ${window}, round ${round + 1} of ${rounds}`);
+      ours.push((await with_(gateway, ({ port }) => publish(port, window, seconds, PAYLOAD_BYTES))) as Published);
+      const peer = await with_(mosquitto, ({ port }) => publish(port, window, seconds, PAYLOAD_BYTES));
+      if (peer) theirs.push(peer);
+    }
+    const perSecond = median(ours.map((run) => run.perSecond));
+    const mosquittoPerSecond = theirs.length > 0 ? median(theirs.map((run) => run.perSecond)) : null;
+    const p99Ms = median(ours.map((run) => run.p99Ms));
+    results.push({
+      window,
+      perSecond,
+      p99Ms,
+      mosquittoPerSecond,
+      ratio: mosquittoPerSecond && perSecond / mosquittoPerSecond,
+    });
+  }
+  return results;
+}
+
+async function backlog(rows: number) {
+  note(`memory with ${rows} rows of ${BACKLOG_PAYLOAD_BYTES} bytes waiting`);
+  return with_(gateway, ({ port, pid }) => {
+    const emptyMiB = rssMiB(pid);
+    const { acked, perSecond } = publish(port, 200, 600, BACKLOG_PAYLOAD_BYTES, rows);
+    return { rows: acked, perSecond, emptyMiB, fullMiB: rssMiB(pid) };
+  });
+}
+
+const seconds = Number(flags.seconds);
+const rounds = Number(flags.rounds);
+const rows = Number(flags.rows);
+const asked = new Set(flags.only.split(','));
+const ingestResults = asked.has('ingest') ? await ingest(seconds, rounds) : [];
+const drains: DrainResult[] = [];
+for (const rttMs of asked.has('drain') ? [0, 50] : []) {
+  const runs: DrainResult[] = [];
+  for (let round = 0; round < rounds; round++) {
+    note(`drain of ${rows} rows at ${rttMs} ms, round ${round + 1} of ${rounds}`);
+    const { dir, remove } = scratch();
+    runs.push(await drain(join(dir, 'spool.db'), rows, rttMs));
+    remove();
+  }
+  runs.sort((a, b) => a.rowsPerSecond - b.rowsPerSecond);
+  drains.push(runs[Math.floor(runs.length / 2)] as DrainResult);
+}
+const memory = asked.has('memory') ? await backlog(Number(flags.backlog)) : undefined;
+
+const table = (title: string, header: string[], lines: (string | number | null)[][]) => {
+  const cells = [header, ...lines.map((line) => line.map((cell) => (cell === null ? '–' : String(cell))))];
+  const widths = header.map((_, i) => Math.max(...cells.map((line) => (line[i] as string).length)));
+  console.log(`\n${title}`);
+  for (const line of cells) console.log(`  ${line.map((cell, i) => cell.padStart(widths[i] as number)).join('  ')}`);
+};
+const rate = (value: number | null) => (value === null ? null : value.toLocaleString('en-US'));
+
+if (ingestResults.length > 0)
+  table(
+    `durable QoS 1 ingest, ${CLIENTS} clients, ${PAYLOAD_BYTES} B, msg/s acknowledged (median of ${rounds})`,
+    ['window', 'holdfast', 'p99 ms', 'mosquitto, no persistence', 'ratio'],
+    ingestResults.map((r) => [
+      r.window,
+      rate(r.perSecond),
+      r.p99Ms.toFixed(1),
+      rate(r.mosquittoPerSecond),
+      r.ratio === null ? null : r.ratio.toFixed(2),
+    ]),
+  );
+if (drains.length > 0)
+  table(
+    `drain of ${rate(rows)} readings`,
+    ['RTT ms', 'rows/s', 'bytes/reading', 'batches'],
+    drains.map((r) => [r.rttMs, rate(r.rowsPerSecond), r.bytesPerReading.toFixed(2), r.batches]),
+  );
+if (memory) {
+  table(
+    'memory of the gateway',
+    ['rows waiting', 'RSS MiB empty', 'RSS MiB full', 'msg/s'],
+    [[rate(memory.rows), memory.emptyMiB, memory.fullMiB, rate(memory.perSecond)]],
+  );
+}
+if (flags.json) writeFileSync(flags.json, `${JSON.stringify({ ingest: ingestResults, drains, memory }, null, 2)}\n`);
