@@ -28,6 +28,9 @@ export interface Historian {
   close(): Promise<void>;
 }
 
+/** Clocks of plants that are kept by NTP differ by seconds; minutes ahead is a wrong clock. */
+export const FUTURE_MS_MAX = 5 * 60_000;
+
 /** What became of the rows of a batch: each is counted in exactly one of these. */
 export interface Outcome {
   /** Readings that are new. */

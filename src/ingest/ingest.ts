@@ -6,11 +6,11 @@ import type { Millis } from '../model/ids.js';
 import type { Batch } from '../wire/batch.js';
 import { decodeBatch } from '../wire/decode.js';
 import type { Historian, LedgerEntry, Totals } from './historian.js';
-import { SqliteHistorian, type SqliteHistorianOptions } from './sqlite-historian.js';
+import { type HistorianOptions, openHistorian } from './open-historian.js';
 import { Subscriber, type SubscriberOptions } from './subscriber.js';
 
 export interface IngestOptions {
-  readonly historian: SqliteHistorianOptions;
+  readonly historian: HistorianOptions;
   readonly broker: SubscriberOptions;
   /** What `close` may take to finish the batches that have arrived. */
   readonly closeBudgetMs?: number;
@@ -57,7 +57,7 @@ export class Ingest {
   /** Throws what is wrong with the store or the options; a broker that is away is waited for. */
   static async open(options: IngestOptions, log: Log): Promise<Ingest> {
     const clock = options.clock ?? systemClock;
-    const historian = await SqliteHistorian.open({ clock, ...options.historian });
+    const historian = await openHistorian({ clock, ...options.historian });
     const ingest = new Ingest(historian, clock, log);
     ingest.closer.push('historian', () => historian.close());
     try {

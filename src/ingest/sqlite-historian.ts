@@ -5,7 +5,14 @@ import { type Clock, systemClock } from '../lib/clock.js';
 import { HoldfastError } from '../lib/errors.js';
 import { makeFolder } from '../lib/folder.js';
 import type { Batch } from '../wire/batch.js';
-import type { DeadBatch, Historian, LedgerEntry, Outcome, Totals } from './historian.js';
+import {
+  type DeadBatch,
+  FUTURE_MS_MAX,
+  type Historian,
+  type LedgerEntry,
+  type Outcome,
+  type Totals,
+} from './historian.js';
 import { GroupCommit, ioError } from './sqlite-commit.js';
 import { healAfterIoError } from './sqlite-io-error.js';
 import { migrate } from './sqlite-schema.js';
@@ -21,8 +28,6 @@ export interface SqliteHistorianOptions {
   readonly clock?: Clock;
 }
 
-/** Clocks of plants that are kept by NTP differ by seconds; minutes ahead is a wrong clock. */
-const FUTURE_MS_MAX = 5 * 60_000;
 const BUSY_TIMEOUT_MS = 5000;
 const SYNCHRONOUS_FULL = 2;
 
