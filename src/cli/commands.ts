@@ -1,3 +1,4 @@
+import { backfill } from './backfill.js';
 import { check } from './check.js';
 import type { CliCommand } from './command.js';
 import { config } from './config.js';
@@ -8,4 +9,4 @@ import { ingest } from './ingest.js';
 import { simulate } from './simulate.js';
 
 /** Every command of the program, in the order in which help lists them. */
-export const commands: readonly CliCommand[] = [gateway, ingest, demo, simulate, check, config, decode];
+export const commands: readonly CliCommand[] = [gateway, ingest, backfill, demo, simulate, check, config, decode];

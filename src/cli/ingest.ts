@@ -37,6 +37,7 @@ export const ingest: CliCommand = (program, act) => {
 function optionsOf({ source, historian }: IngestConfig): IngestOptions {
   return {
     historian: historianOptions(historian),
+    rollupEveryMs: historian.rollupEvery,
     broker: {
       url: source.url,
       protocolVersion: source.protocolVersion,

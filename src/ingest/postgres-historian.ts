@@ -13,6 +13,7 @@ import {
 import { PostgresKeys } from './postgres-keys.js';
 import { PostgresLedger } from './postgres-ledger.js';
 import { PostgresPool } from './postgres-pool.js';
+import { PostgresRollups } from './postgres-rollups.js';
 import { migrate, requireDurable } from './postgres-schema.js';
 import { sortRows, writeLedger, writeRows } from './postgres-writer.js';
 
@@ -40,6 +41,7 @@ const LOOK_MS = 5000;
 export class PostgresHistorian implements Historian {
   /** Never: a database that fails is tried again, and what its COMMIT has answered it holds. */
   readonly broken = new Promise<HoldfastError>(() => {});
+  readonly rollups: PostgresRollups;
   private readonly pool: PostgresPool;
   private readonly keys: PostgresKeys;
   private readonly ledgers: PostgresLedger;
@@ -55,6 +57,7 @@ export class PostgresHistorian implements Historian {
     { clock = systemClock, futureMaxMs = FUTURE_MS_MAX }: PostgresHistorianOptions,
   ) {
     this.pool = pool;
+    this.rollups = new PostgresRollups(pool);
     this.keys = new PostgresKeys(pool);
     this.ledgers = new PostgresLedger(pool);
     this.clock = clock;

@@ -15,6 +15,7 @@ import {
 } from './historian.js';
 import { GroupCommit, ioError } from './sqlite-commit.js';
 import { healAfterIoError } from './sqlite-io-error.js';
+import { SqliteRollups } from './sqlite-rollups.js';
 import { migrate } from './sqlite-schema.js';
 import { SqliteWriter } from './sqlite-writer.js';
 
@@ -37,6 +38,7 @@ const SYNCHRONOUS_FULL = 2;
  */
 export class SqliteHistorian implements Historian {
   readonly broken: Promise<HoldfastError>;
+  readonly rollups: SqliteRollups;
   private readonly clock: Clock;
   private readonly writer: SqliteWriter;
   private readonly group: GroupCommit;
@@ -54,6 +56,7 @@ export class SqliteHistorian implements Historian {
     this.writer = new SqliteWriter(db, futureMaxMs);
     this.group = new GroupCommit(db, path, () => this.writer.forget());
     this.broken = this.group.broken;
+    this.rollups = new SqliteRollups(db, this.group);
     this.addTotals = db.prepare(
       `UPDATE totals SET batches = batches + @batches, rows = rows + @rows, stored = stored + @stored,
        duplicates = duplicates + @duplicates, conflicts = conflicts + @conflicts, gaps = gaps + @gaps,

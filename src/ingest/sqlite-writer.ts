@@ -6,6 +6,7 @@ import type { Source } from '../model/row.js';
 import type { Batch, BatchRow, GapRow, OpaqueRow, ReadingRow } from '../wire/batch.js';
 import type { Outcome } from './historian.js';
 import { runsOf } from './ledger.js';
+import { hourOf } from './rollups.js';
 import { SqliteLedger } from './sqlite-ledger.js';
 import { type StoredValue, sameValue, storedValue } from './sqlite-value.js';
 
@@ -29,10 +30,14 @@ export class SqliteWriter {
   private readonly futureMaxMs: number;
   private readonly sources = new Map<string, number>();
   private readonly series = new Map<string, { id: number; type: ReadingType }>();
+  /** The hour that was marked last in this batch, by series. */
+  private readonly marked = new Map<number, number>();
   private readonly upsertSource: Database.Statement<[string, string, number], { id: number }>;
   private readonly touchSource: Database.Statement<[{ now: number; newest: number | null; id: number }]>;
   private readonly upsertSeries: Database.Statement<[string, string, string, string], { id: number }>;
   private readonly insertReading: Database.Statement<unknown[]>;
+  private readonly markDirty: Database.Statement<[number, number]>;
+  private readonly insertAbsorbed: Database.Statement<[number, number, number, number]>;
   private readonly selectReading: Database.Statement<[number, number], Existing>;
   private readonly insertConflict: Database.Statement<unknown[]>;
   private readonly insertGap: Database.Statement<unknown[]>;
@@ -60,6 +65,11 @@ export class SqliteWriter {
     this.insertReading = db.prepare(
       `INSERT INTO readings (series_id, device_ts, type, value, quality, source_id, seq) VALUES (?, ?, ?, ?, ?, ?, ?)
        ON CONFLICT DO NOTHING`,
+    );
+    // One connection writes at a time, so a marker that is there already cannot be deleted between this and the commit.
+    this.markDirty = db.prepare('INSERT INTO dirty (bucket, series_id) VALUES (?, ?) ON CONFLICT DO NOTHING');
+    this.insertAbsorbed = db.prepare(
+      'INSERT INTO absorbed (series_id, device_ts, source_id, seq) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING',
     );
     this.selectReading = db
       .prepare<[number, number], Existing>(
@@ -95,6 +105,7 @@ export class SqliteWriter {
     const sourceId = this.sourceId(batch.source, now);
     const counts = { stored: 0, duplicates: 0, conflicts: 0, gaps: 0, quarantined: 0, opaque: 0 };
     let newest: number | null = null;
+    this.marked.clear();
     for (const row of batch.rows) {
       counts[this.row(sourceId, row, now)]++;
       const isReading = row.type !== 'p' && row.type !== 'g';
@@ -129,13 +140,26 @@ export class SqliteWriter {
   private reading(sourceId: number, row: ReadingRow, value: StoredValue, now: Millis): keyof Outcome {
     const { ts, type, quality, seq } = row;
     const seriesId = this.seriesId(row);
-    if (this.insertReading.run(seriesId, ts, type, value, quality, sourceId, seq).changes === 1) return 'stored';
+    if (this.insertReading.run(seriesId, ts, type, value, quality, sourceId, seq).changes === 1) {
+      this.mark(seriesId, ts);
+      return 'stored';
+    }
     const existing = this.selectReading.get(seriesId, ts) as Existing;
     if (Number(existing.source_id) === sourceId && Number(existing.seq) === seq) return 'duplicates';
-    if (existing.type === type && Number(existing.quality) === quality && sameValue(value, existing.value))
+    if (existing.type === type && Number(existing.quality) === quality && sameValue(value, existing.value)) {
+      this.insertAbsorbed.run(seriesId, ts, sourceId, seq);
       return 'duplicates';
+    }
     const { changes } = this.insertConflict.run(seriesId, ts, type, value, quality, sourceId, seq, now);
     return changes === 1 ? 'conflicts' : 'duplicates';
+  }
+
+  /** Once per batch and series while the hour stays the same, which is nearly always. */
+  private mark(seriesId: number, ts: number): void {
+    const bucket = hourOf(ts);
+    if (this.marked.get(seriesId) === bucket) return;
+    this.markDirty.run(bucket, seriesId);
+    this.marked.set(seriesId, bucket);
   }
 
   private gap(sourceId: number, row: GapRow, now: Millis): keyof Outcome {
