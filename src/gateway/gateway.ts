@@ -2,13 +2,14 @@
  * The edge side: opens the durable core first and the doors last, and closes in exact reverse, so that no door is ever open
  * in front of a core that cannot take anything. Read this file first; every room hangs on it.
  *
- *     store → spool → replayer → intake → broker → readers → web
+ *     store → spool → replayer → tallies → intake → broker → readers → web
  */
 import { Batcher } from '../bridge/batcher.js';
 import { Intake } from '../bridge/intake.js';
 import { MqttUpstream } from '../bridge/mqtt-upstream.js';
 import { ReadingMap } from '../bridge/reading-map.js';
 import { Replayer } from '../bridge/replayer.js';
+import { TallySender } from '../bridge/tally-sender.js';
 import { Broker } from '../broker/broker.js';
 import type { GatewayConfig } from '../config/gateway-schema.js';
 import { readSecret } from '../config/secret.js';
@@ -87,6 +88,13 @@ export class Gateway {
     const replayer = openReplayer(config, spool, clock, log);
     replayer.start();
     closer.push('replayer', () => replayer.stop(budget(REPLAY_CLOSE_MS)));
+
+    // The other formats are for consumers of their own kind, which know nothing of tallies.
+    if (config.upstream.format === 'columns') {
+      const tallies = new TallySender({ spool, hasRoom: room.hasRoom, clock, log });
+      tallies.start();
+      closer.push('tallies', () => (store.state === 'open' ? tallies.close() : undefined));
+    }
 
     const { topics, readings } = config.bridge;
     const intake = new Intake({ spool, topics, readings: new ReadingMap(readings), hasRoom: room.hasRoom });
