@@ -4,9 +4,22 @@ import type { CliCommand } from './command.js';
 import { config } from './config.js';
 import { decode } from './decode.js';
 import { demo } from './demo.js';
+import { gaps } from './gaps.js';
 import { gateway } from './gateway.js';
 import { ingest } from './ingest.js';
+import { reconcile } from './reconcile.js';
 import { simulate } from './simulate.js';
 
 /** Every command of the program, in the order in which help lists them. */
-export const commands: readonly CliCommand[] = [gateway, ingest, backfill, demo, simulate, check, config, decode];
+export const commands: readonly CliCommand[] = [
+  gateway,
+  ingest,
+  reconcile,
+  gaps,
+  backfill,
+  demo,
+  simulate,
+  check,
+  config,
+  decode,
+];

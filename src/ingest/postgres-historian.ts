@@ -12,10 +12,11 @@ import {
 } from './historian.js';
 import { PostgresKeys } from './postgres-keys.js';
 import { PostgresLedger } from './postgres-ledger.js';
+import { writeLedger } from './postgres-ledger-writer.js';
 import { PostgresPool } from './postgres-pool.js';
 import { PostgresRollups } from './postgres-rollups.js';
 import { migrate, requireDurable } from './postgres-schema.js';
-import { sortRows, writeLedger, writeRows } from './postgres-writer.js';
+import { sortRows, writeRows } from './postgres-writer.js';
 
 export interface PostgresHistorianOptions {
   /** `postgres://user:password@host:port/database`. */
@@ -138,7 +139,7 @@ export class PostgresHistorian implements Historian {
     const sorted = sortRows(batch, this.clock.now(), this.futureMaxMs, (row) => this.keys.seriesId(row));
     const { outcome, record } = await this.pool.transaction(async (client) => {
       const outcome = await writeRows(client, sourceId, sorted);
-      const record = await writeLedger(client, sourceId, sorted, outcome);
+      const record = await writeLedger(client, sourceId, sorted, outcome, this.ledgers.highest(sourceId));
       requireDurable(String(record.fsync), String(record.commit));
       return { outcome, record };
     });

@@ -91,3 +91,12 @@ export const INSERT_QUARANTINE = `
       AS s(seq, reason, topic, asset, metric, ts, type, quality, number, whole, text, bytes)
     ORDER BY seq, reason ON CONFLICT DO NOTHING RETURNING 1)
   SELECT count(*) AS count FROM inserted`;
+
+export const UPSERT_TALLIES = `
+  INSERT INTO holdfast.tallies AS t (hour, asset_id, metric_name, source_id, first, last, count, checksum, up_to)
+  SELECT hour, asset, metric, $1::int, first, last, count, checksum, up_to
+  FROM unnest($2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[])
+    AS s(hour, asset, metric, first, last, count, checksum, up_to)
+  ORDER BY 1, 2, 3, 4, 5
+  ON CONFLICT (hour, asset_id, metric_name, source_id, first) DO UPDATE SET last = excluded.last, count = excluded.count,
+    checksum = excluded.checksum, up_to = excluded.up_to WHERE excluded.up_to > t.up_to`;

@@ -41,6 +41,11 @@ export class PostgresLedger {
     this.keep(record, lost.length > 0 ? mergeRanges([...before, ...lost]) : before);
   }
 
+  /** The highest seq of a source that is known to have been received. */
+  highest(sourceId: number): number {
+    return this.sources.get(sourceId)?.received.at(-1)?.to ?? 0;
+  }
+
   totals(): Totals {
     const totals = { batches: 0, rows: 0, stored: 0, duplicates: 0, conflicts: 0, gaps: 0, quarantined: 0, opaque: 0 };
     for (const source of this.sources.values()) for (const count of COUNTS) totals[count] += source[count];

@@ -66,6 +66,15 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
     reason text NOT NULL, bytes bytea NOT NULL, received_at timestamptz NOT NULL,
     UNIQUE (sha256, topic)
   );
+  CREATE TABLE holdfast.tallies (
+    hour bigint NOT NULL, asset_id text NOT NULL, metric_name text NOT NULL, source_id int NOT NULL,
+    first bigint NOT NULL, last bigint NOT NULL, count bigint NOT NULL, checksum bigint NOT NULL, up_to bigint NOT NULL,
+    PRIMARY KEY (hour, asset_id, metric_name, source_id, first)
+  );
+  CREATE TABLE holdfast.jumps (
+    source_id int NOT NULL, first bigint NOT NULL, last bigint NOT NULL, noticed_at bigint NOT NULL,
+    PRIMARY KEY (source_id, first)
+  );
   CREATE TABLE holdfast.rollup_1h (
     series_id int NOT NULL, bucket timestamptz NOT NULL, readings bigint NOT NULL, count bigint NOT NULL,
     sum float8, min float8, max float8, first float8, last float8,

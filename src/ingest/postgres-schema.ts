@@ -18,19 +18,33 @@ export async function migrate(pool: PostgresPool): Promise<void> {
     await client.query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK]);
     const version = await schemaVersion(client);
     if (version > POSTGRES_MIGRATIONS.length)
-      throw new HoldfastError(
-        'historian.version',
-        `The database has schema ${version}, this program knows ${POSTGRES_MIGRATIONS.length}`,
-        {
-          values: { version, known: POSTGRES_MIGRATIONS.length },
-          hint: 'Run the program version that wrote it, or a newer one.',
-        },
-      );
+      throw otherVersion(version, 'Run the program version that wrote it, or a newer one.');
     if (version < POSTGRES_MIGRATIONS.length) {
       for (const step of POSTGRES_MIGRATIONS.slice(version)) await client.query(step);
       await client.query('UPDATE holdfast.schema_version SET version = $1', [POSTGRES_MIGRATIONS.length]);
     }
     await useTimescale(client);
+  });
+}
+
+/** For those who only read: throws `historian.version` on a database that is not up to date. */
+export async function requireCurrent(pool: PostgresPool): Promise<void> {
+  const [found] = await pool.query<{ there: boolean }>(
+    "SELECT to_regclass('holdfast.schema_version') IS NOT NULL AS there",
+  );
+  const [record] = found?.there
+    ? await pool.query<{ version: number }>('SELECT version FROM holdfast.schema_version')
+    : [];
+  const version = record?.version ?? 0;
+  if (version !== POSTGRES_MIGRATIONS.length)
+    throw otherVersion(version, 'Start the ingest of this version on it first, or use the version that wrote it.');
+}
+
+function otherVersion(version: number, hint: string): HoldfastError {
+  const known = POSTGRES_MIGRATIONS.length;
+  return new HoldfastError('historian.version', `The database has schema ${version}, this program knows ${known}`, {
+    values: { version, known },
+    hint,
   });
 }
 

@@ -1,9 +1,17 @@
 import { assert } from '../lib/assert.js';
 import type { Millis } from '../model/ids.js';
+import type { Tally } from '../model/tally.js';
 import type { Batch, BatchRow, GapRow, OpaqueRow, ReadingRow } from '../wire/batch.js';
+import { parseTallies } from '../wire/tally.js';
 import type { Outcome } from './historian.js';
-import { runsOf } from './ledger.js';
-import { ABSORB, INSERT_GAPS, INSERT_OPAQUE, INSERT_QUARANTINE, INSERT_READINGS } from './postgres-insert.js';
+import {
+  ABSORB,
+  INSERT_GAPS,
+  INSERT_OPAQUE,
+  INSERT_QUARANTINE,
+  INSERT_READINGS,
+  UPSERT_TALLIES,
+} from './postgres-insert.js';
 import type { PostgresClient } from './postgres-pool.js';
 import { columnsOf, readingValue, rowValue } from './postgres-value.js';
 
@@ -68,6 +76,7 @@ export async function writeRows(client: PostgresClient, sourceId: number, sorted
     const seqs = new Set(others.map(({ seq }) => seq));
     for (const row of rows) if (seqs.has(row.seq)) reused.push({ row, reason: 'identity-reused' });
   }
+  await writeTallies(client, sourceId, opaque);
   const quarantine = [...aside, ...reused];
   if (quarantine.length > 0)
     counts.quarantined = await countOf(client, INSERT_QUARANTINE, [sourceId, ...asideColumns(quarantine), now]);
@@ -77,58 +86,30 @@ export async function writeRows(client: PostgresClient, sourceId: number, sorted
   return counts;
 }
 
-/** The last step of a batch: it locks the source's row until the commit, which keeps the ledger of a source exact. */
-export async function writeLedger(
-  client: PostgresClient,
-  sourceId: number,
-  { batch, readings, now }: Sorted,
-  outcome: Outcome,
-): Promise<Record<string, unknown>> {
-  if (batch.lost.length > 0)
-    await client.query(
-      `INSERT INTO holdfast.lost (source_id, first, last, reason)
-       SELECT $1::int, first, last, reason FROM unnest($2::bigint[], $3::bigint[], $4::text[]) AS u(first, last, reason)
-       ORDER BY 2, 3, 4 ON CONFLICT DO NOTHING`,
-      [
-        sourceId,
-        ...columnsOf(
-          batch.lost,
-          ({ from }) => from,
-          ({ to }) => to,
-          ({ reason }) => reason,
-        ),
-      ],
-    );
-  const runs = runsOf(batch.rows);
-  const newest = readings.reduce((newest, { ts }) => Math.max(newest, ts), Number.NEGATIVE_INFINITY);
-  const { stored, duplicates, conflicts, gaps, quarantined, opaque } = outcome;
-  const { rows } = await client.query(LEDGER, [
+/** Of each tally the newest; in the order of the key, as everywhere. */
+async function writeTallies(client: PostgresClient, sourceId: number, rows: readonly OpaqueRow[]): Promise<void> {
+  const newest = new Map<string, Tally & { upTo: number }>();
+  for (const row of rows) {
+    const record = parseTallies(row);
+    for (const tally of record?.tallies ?? [])
+      newest.set(`${tally.hour}\0${tally.asset}\0${tally.metric}\0${tally.first}`, { ...tally, upTo: record!.upTo });
+  }
+  if (newest.size === 0) return;
+  await client.query(UPSERT_TALLIES, [
     sourceId,
-    runs.map(({ from }) => from),
-    runs.map(({ to }) => to),
-    now,
-    Number.isFinite(newest) ? newest : null,
-    batch.rows.length,
-    stored,
-    duplicates,
-    conflicts,
-    gaps,
-    quarantined,
-    opaque,
+    ...columnsOf(
+      [...newest.values()],
+      ({ hour }) => hour,
+      ({ asset }) => asset,
+      ({ metric }) => metric,
+      ({ first }) => first,
+      ({ last }) => last,
+      ({ count }) => count,
+      ({ checksum }) => checksum,
+      ({ upTo }) => upTo,
+    ),
   ]);
-  return rows[0];
 }
-
-const LEDGER = `
-  UPDATE holdfast.sources SET
-    received = received + coalesce(
-      (SELECT range_agg(int8range(first, last, '[]')) FROM unnest($2::bigint[], $3::bigint[]) AS u(first, last)), '{}'),
-    last_batch_at = greatest(last_batch_at, $4::bigint), newest_ts = greatest(newest_ts, $5::bigint),
-    batches = batches + 1, rows = rows + $6, stored = stored + $7, duplicates = duplicates + $8,
-    conflicts = conflicts + $9, gaps = gaps + $10, quarantined = quarantined + $11, opaque = opaque + $12
-  WHERE id = $1
-  RETURNING *, received::text AS received, current_setting('fsync') AS fsync,
-    current_setting('synchronous_commit') AS commit`;
 
 function isStorable(row: BatchRow): boolean {
   const times = row.type === 'g' ? [row.ts, row.gap.from, row.gap.to] : [row.ts];

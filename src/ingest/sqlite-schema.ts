@@ -88,6 +88,16 @@ const MIGRATIONS: readonly string[] = [
     series_id INTEGER NOT NULL, device_ts INTEGER NOT NULL, source_id INTEGER NOT NULL, seq INTEGER NOT NULL,
     PRIMARY KEY (series_id, device_ts, source_id, seq)
   ) STRICT, WITHOUT ROWID;
+  CREATE TABLE tallies (
+    hour INTEGER NOT NULL, asset_id TEXT NOT NULL, metric_name TEXT NOT NULL, source_id INTEGER NOT NULL,
+    first INTEGER NOT NULL, last INTEGER NOT NULL, count INTEGER NOT NULL, checksum INTEGER NOT NULL,
+    up_to INTEGER NOT NULL,
+    PRIMARY KEY (hour, asset_id, metric_name, source_id, first)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE jumps (
+    source_id INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, noticed_at INTEGER NOT NULL,
+    PRIMARY KEY (source_id, first)
+  ) STRICT, WITHOUT ROWID;
   CREATE TABLE dirty (
     bucket INTEGER NOT NULL, series_id INTEGER NOT NULL,
     PRIMARY KEY (bucket, series_id)
@@ -133,19 +143,38 @@ const MIGRATIONS: readonly string[] = [
 
 /** Brings the file up to date, all or nothing. Throws `historian.version` on one that a newer program has written. */
 export function migrate(db: Database.Database, path: string): void {
-  const version = db.pragma('user_version', { simple: true }) as number;
+  const version = versionOf(db);
   if (version > MIGRATIONS.length)
-    throw new HoldfastError(
-      'historian.version',
-      `${path} has schema ${version}, this program knows ${MIGRATIONS.length}`,
-      {
-        values: { path, version, known: MIGRATIONS.length },
-        hint: 'Run the program version that wrote it, or a newer one.',
-      },
-    );
+    throw otherVersion(path, version, 'Run the program version that wrote it, or a newer one.');
   if (version === MIGRATIONS.length) return;
   db.transaction(() => {
     for (const step of MIGRATIONS.slice(version)) db.exec(step);
     db.pragma(`user_version = ${MIGRATIONS.length}`);
   }).immediate();
+}
+
+/** For those who only read: throws `historian.version` on a file that is not up to date. */
+export function requireCurrent(db: Database.Database, path: string): void {
+  const version = versionOf(db);
+  if (version !== MIGRATIONS.length)
+    throw otherVersion(
+      path,
+      version,
+      'Start the ingest of this version on it first, or use the version that wrote it.',
+    );
+}
+
+function versionOf(db: Database.Database): number {
+  return db.pragma('user_version', { simple: true }) as number;
+}
+
+function otherVersion(path: string, version: number, hint: string): HoldfastError {
+  return new HoldfastError(
+    'historian.version',
+    `${path} has schema ${version}, this program knows ${MIGRATIONS.length}`,
+    {
+      values: { path, version, known: MIGRATIONS.length },
+      hint,
+    },
+  );
 }

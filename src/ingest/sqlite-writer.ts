@@ -4,6 +4,7 @@ import type { Millis } from '../model/ids.js';
 import type { ReadingType } from '../model/reading.js';
 import type { Source } from '../model/row.js';
 import type { Batch, BatchRow, GapRow, OpaqueRow, ReadingRow } from '../wire/batch.js';
+import { parseTallies } from '../wire/tally.js';
 import type { Outcome } from './historian.js';
 import { runsOf } from './ledger.js';
 import { hourOf } from './rollups.js';
@@ -44,6 +45,7 @@ export class SqliteWriter {
   private readonly selectGap: Database.Statement<unknown[]>;
   private readonly insertOpaque: Database.Statement<unknown[]>;
   private readonly selectOpaque: Database.Statement<unknown[]>;
+  private readonly upsertTally: Database.Statement<unknown[]>;
   private readonly insertQuarantine: Database.Statement<unknown[]>;
 
   constructor(db: Database.Database, futureMaxMs: number) {
@@ -95,6 +97,12 @@ export class SqliteWriter {
     this.selectOpaque = db.prepare(
       'SELECT 1 FROM opaque WHERE source_id = ? AND seq = ? AND topic = ? AND payload = ?',
     );
+    this.upsertTally = db.prepare(
+      `INSERT INTO tallies (hour, asset_id, metric_name, source_id, first, last, count, checksum, up_to)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+       ON CONFLICT DO UPDATE SET last = excluded.last, count = excluded.count, checksum = excluded.checksum,
+         up_to = excluded.up_to WHERE excluded.up_to > up_to`,
+    );
     this.insertQuarantine = db.prepare(
       `INSERT INTO quarantine (source_id, seq, reason, topic, asset_id, metric_name, ts, type, value, quality, received_at)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
@@ -111,7 +119,7 @@ export class SqliteWriter {
       const isReading = row.type !== 'p' && row.type !== 'g';
       if (isReading && row.ts > (newest ?? -Infinity) && !this.isFuture(row.ts, now)) newest = row.ts;
     }
-    for (const run of runsOf(batch.rows)) this.ledger.add(sourceId, run);
+    for (const run of runsOf(batch.rows)) this.ledger.add(sourceId, run, now);
     for (const range of batch.lost) this.ledger.addLost(sourceId, range);
     this.touchSource.run({ now, newest, id: sourceId });
     const total = Object.values(counts).reduce((sum, count) => sum + count, 0);
@@ -172,9 +180,18 @@ export class SqliteWriter {
 
   private opaque(sourceId: number, row: OpaqueRow, now: Millis): keyof Outcome {
     const message = [sourceId, row.seq, row.topic, row.payload];
-    if (this.insertOpaque.run(...message, row.ts, row.retain ? 1 : 0, now).changes === 1) return 'opaque';
+    if (this.insertOpaque.run(...message, row.ts, row.retain ? 1 : 0, now).changes === 1) {
+      this.keepTallies(sourceId, row);
+      return 'opaque';
+    }
     if (this.selectOpaque.get(...message)) return 'duplicates';
     return this.quarantine(sourceId, row, 'identity-reused', row.payload, now);
+  }
+
+  private keepTallies(sourceId: number, row: OpaqueRow): void {
+    const record = parseTallies(row);
+    for (const { hour, asset, metric, first, last, count, checksum } of record?.tallies ?? [])
+      this.upsertTally.run(hour, asset, metric, sourceId, first, last, count, checksum, record?.upTo);
   }
 
   private quarantine(sourceId: number, row: BatchRow, reason: string, value: StoredValue, now: Millis): keyof Outcome {

@@ -157,7 +157,9 @@ test('a file from before the rollups gets markers for all that it holds', async 
   const db = new Database(path);
   for (const view of ['sensor_readings_1d', 'sensor_readings_1h', 'dirty_1h', 'numbers', 'sensor_readings'])
     db.exec(`DROP VIEW ${view}`);
-  db.exec('DROP TABLE absorbed; DROP TABLE dirty; DROP TABLE rollup_1h; PRAGMA user_version = 1');
+  db.exec(
+    'DROP TABLE absorbed; DROP TABLE dirty; DROP TABLE rollup_1h; DROP TABLE tallies; DROP TABLE jumps; PRAGMA user_version = 1',
+  );
   db.close();
   const { historian: again } = await openHistorian(t, { path });
   await backfill(again.rollups, () => (H0 + 9 * HOUR) as never, never);
