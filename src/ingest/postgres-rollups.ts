@@ -32,8 +32,7 @@ export class PostgresRollups implements Rollups {
 
   unit(now: Millis): Promise<BackfillUnit | undefined> {
     return this.pool.transaction(async (client) => {
-      const { rows } = await client.query('SELECT pg_try_advisory_xact_lock($1) AS mine', [ROLLUP_LOCK]);
-      if (!rows[0].mine) return undefined;
+      await client.query('SELECT pg_advisory_xact_lock($1)', [ROLLUP_LOCK]);
       return (await work(client, now - HOUR_MS)) ?? thin(client, now - HOUR_MS);
     });
   }

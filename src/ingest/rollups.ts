@@ -15,7 +15,7 @@ import type { Millis } from '../model/ids.js';
 export interface Rollups {
   /** What a backfill would do at `now`. An hour is left alone until it is over. */
   plan(now: Millis): Promise<BackfillPlan>;
-  /** Does one unit; undefined when nothing is left, or when another worker is at it. Rejects like `Historian.ingest`. */
+  /** Does one unit; undefined when nothing is left. Rejects like `Historian.ingest`. */
   unit(now: Millis): Promise<BackfillUnit | undefined>;
 }
 
