@@ -10,7 +10,10 @@ const at = (ms: string) => `timestamptz 'epoch' + ${ms} * interval '1 millisecon
 const READINGS = `unnest($2::int[], $3::bigint[], $4::text[], $5::float8[], $6::numeric[], $7::text[], $8::bytea[],
   $9::smallint[], $10::bigint[]) AS s(series_id, ts, type, number, whole, text, bytes, quality, seq)`;
 
-/** With a dirty marker for every bucket that has got a row, so that no crash can part the two: see rollup.ts. */
+/**
+ * With a dirty marker for every hour that has got a row, so that no crash can part the two: see rollups.ts. One row tells of
+ * all series of the hour, because a batch often has one reading of each of hundreds.
+ */
 export const INSERT_READINGS = `
   WITH inserted AS (
     INSERT INTO holdfast.readings (series_id, device_ts, type, number, whole, text, bytes, quality, source_id, seq)
@@ -19,20 +22,23 @@ export const INSERT_READINGS = `
     ON CONFLICT (series_id, device_ts) DO NOTHING
     RETURNING series_id, device_ts
   ), marked AS (
-    INSERT INTO holdfast.dirty (bucket, series_id)
-    SELECT DISTINCT date_bin('1 hour', device_ts, timestamptz 'epoch'), series_id FROM inserted
+    INSERT INTO holdfast.dirty (bucket, series_ids)
+    SELECT date_bin('1 hour', device_ts, timestamptz 'epoch') AS bucket, array_agg(DISTINCT series_id)
+    FROM inserted GROUP BY 1
   )
   SELECT count(*) AS count FROM inserted`;
 
 /**
  * What became of the readings that found their key taken by another identity: with another value they are conflicts, with
  * the same one they are noted as absorbed. A statement of its own, since one statement does not see what it has inserted.
+ * The LIMIT keeps the planner to one look into the index per row; it would read the whole table for a batch otherwise.
  */
 export const ABSORB = `
   WITH other AS (
     SELECT s.*, r.device_ts, (s.type::"char", s.quality, s.number, s.whole, s.text, s.bytes)
       IS NOT DISTINCT FROM (r.type, r.quality, r.number, r.whole, r.text, r.bytes) AS same
-    FROM ${READINGS} JOIN holdfast.readings r ON r.series_id = s.series_id AND r.device_ts = ${at('s.ts')}
+    FROM ${READINGS}, LATERAL (
+      SELECT * FROM holdfast.readings WHERE series_id = s.series_id AND device_ts = ${at('s.ts')} LIMIT 1) AS r
     WHERE (r.source_id, r.seq) IS DISTINCT FROM ($1::int, s.seq)
   ), conflicting AS (
     INSERT INTO holdfast.conflicts

@@ -81,8 +81,8 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
     PRIMARY KEY (series_id, bucket)
   );
   CREATE TABLE holdfast.dirty (
-    bucket timestamptz NOT NULL, series_id int NOT NULL, id bigint GENERATED ALWAYS AS IDENTITY,
-    PRIMARY KEY (bucket, series_id, id)
+    bucket timestamptz NOT NULL, id bigint GENERATED ALWAYS AS IDENTITY, series_ids int[] NOT NULL,
+    PRIMARY KEY (bucket, id)
   );
   CREATE VIEW holdfast.readings_view AS
     SELECT asset_id, metric_name, device_ts, coalesce(number, whole::float8) AS value, quality,
@@ -114,9 +114,9 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
       sum, min, max, first, last
     FROM (
       SELECT series_id, bucket, readings, count, sum, min, max, first, last FROM holdfast.rollup_1h AS r
-      WHERE NOT EXISTS (SELECT FROM holdfast.dirty AS d WHERE d.bucket = r.bucket AND d.series_id = r.series_id)
+      WHERE NOT EXISTS (SELECT FROM holdfast.dirty AS d WHERE d.bucket = r.bucket AND r.series_id = ANY (d.series_ids))
       UNION ALL
-      SELECT series_id, bucket, h.* FROM (SELECT DISTINCT bucket, series_id FROM holdfast.dirty) AS d,
+      SELECT series_id, bucket, h.* FROM (SELECT DISTINCT bucket, unnest(series_ids) AS series_id FROM holdfast.dirty) AS d,
         LATERAL holdfast.hour_of(series_id, bucket) AS h WHERE h.readings > 0
     ) AS hours JOIN holdfast.series ON series.id = series_id;
   CREATE VIEW holdfast.sensor_readings_1d AS
