@@ -1,4 +1,4 @@
-import type { Clock } from '../lib/clock.js';
+import { type Clock, sleep } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Log } from '../lib/log.js';
 import type { Spool } from '../spool/spool.js';
@@ -28,11 +28,17 @@ export class TallySender {
     this.timer ??= setInterval(() => this.send(false), LOOK_MS);
   }
 
-  /** Call it when no more readings come in, and before the replayer drains. */
-  async close(): Promise<void> {
+  /**
+   * Call it when no more readings come in, and before the replayer drains. What cannot be spooled within `budgetMs` is told
+   * after the next start; with 0 nothing is tried.
+   */
+  async close(budgetMs: number): Promise<void> {
     clearInterval(this.timer);
+    if (budgetMs <= 0) return;
+    const giveUp = new AbortController();
     this.send(true);
-    await this.sending;
+    await Promise.race([this.sending, sleep(budgetMs, giveUp.signal)]);
+    giveUp.abort();
   }
 
   private send(all: boolean): void {

@@ -29,6 +29,7 @@ import { gatewayStatus } from './status.js';
 
 /** How long each step of an orderly end may take; together less than what service managers grant before they kill. */
 const BROKER_CLOSE_MS = 3_000;
+const TALLIES_CLOSE_MS = 1_000;
 const REPLAY_CLOSE_MS = 3_000;
 const PAGE_BYTES = 4096;
 /** Above the ceiling for spooled rows: retained values, sessions and their queues live in the same file. */
@@ -93,7 +94,7 @@ export class Gateway {
     if (config.upstream.format === 'columns') {
       const tallies = new TallySender({ spool, hasRoom: room.hasRoom, clock, log });
       tallies.start();
-      closer.push('tallies', () => (store.state === 'open' ? tallies.close() : undefined));
+      closer.push('tallies', () => tallies.close(store.state === 'open' ? budget(TALLIES_CLOSE_MS) : 0));
     }
 
     const { topics, readings } = config.bridge;

@@ -163,11 +163,11 @@ function open(db: Database): OpenTables {
       },
       /** Deletes the rows up to and including `upTo`; returns how many there were. */
       acknowledge(upTo: number): number {
-        tallies.beforeDelete(upTo);
         const [rows, bytes] = measure.get(upTo) as [number, number];
         if (rows === 0) return 0;
         const { changes } = deleteUpTo.run(upTo);
         assert(changes === rows, 'an acknowledgement deletes the rows it measured', { changes, rows });
+        tallies.afterDelete(upTo);
         state.rows -= rows;
         state.bytes -= bytes;
         state.acknowledged += rows;
@@ -180,9 +180,9 @@ function open(db: Database): OpenTables {
       bury(seq: number, buriedAt: number, reason: string): number {
         const bytes = sizeOf.get(seq) as number | undefined;
         if (bytes === undefined) return 0;
-        tallies.beforeDelete(seq);
         copyToDead.run(buriedAt, reason, seq);
         deleteOne.run(seq);
+        tallies.afterDelete(seq);
         state.rows--;
         state.bytes -= bytes;
         state.dead++;

@@ -3,7 +3,7 @@
  *
  * Invariant: every committed reading with a seq up to `counted_up_to` is counted in the table, and every one after it is
  * still in the spool. So nothing is counted twice or never, wherever a crash comes, and yet the table is written once for
- * many commits: `beforeDelete` writes it before rows leave that it does not count yet, and a start or a ROLLBACK counts the
+ * many commits: `afterDelete` writes it when rows leave that it does not count yet, and a start or a ROLLBACK counts the
  * few rows after `counted_up_to` again.
  *
  * Tallies go up as rows of the same spool, and each such row speaks of the seqs up to its `upTo`. A tally that has been sent
@@ -138,8 +138,11 @@ export class Tallies {
     this.unwritten.push(tally);
   }
 
-  /** Call before rows up to `upTo` leave the spool, in the same transaction. */
-  beforeDelete(upTo: number): void {
+  /**
+   * Call when rows up to `upTo` have left the spool, in the same transaction: after and not before, so that on a full device
+   * the room they leave is there for what has to be written.
+   */
+  afterDelete(upTo: number): void {
     if (upTo > this.countedUpTo) this.write();
   }
 

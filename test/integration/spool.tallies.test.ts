@@ -4,6 +4,9 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { test } from 'node:test';
+import { TallySender } from '../../src/bridge/tally-sender.js';
+import { systemClock } from '../../src/lib/clock.js';
+import { silentLog } from '../../src/lib/log.js';
 import type { Millis, Seq } from '../../src/model/ids.js';
 import { message, openSpool, reading } from '../helpers/spool.js';
 import { tallied, told, truth } from '../helpers/tallies.js';
@@ -82,6 +85,20 @@ test('a row that was set aside as too large is counted too: it is missing in the
   await spool.bury(first as Seq, 'too-large');
   await spool.tally(now(), true);
   assert.equal((await told(spool))[0]?.count, 2);
+});
+
+test('the gateway tells what is left when it closes, but not in a spool that has no room', async (t) => {
+  const { spool } = await openSpool(t, join(tempDir(t), 'spool.db'));
+  await spool.enqueue(rows(1, 40));
+  let room = false;
+  const sender = () => new TallySender({ spool, hasRoom: () => room, clock: systemClock, log: silentLog });
+  await sender().close(10_000);
+  assert.equal(spool.tail, 40);
+  room = true;
+  await sender().close(0);
+  assert.equal(spool.tail, 40);
+  await sender().close(10_000);
+  assert.deepEqual(await told(spool), truth(40));
 });
 
 test('killed in the middle again and again, it has counted every durable reading once', async (t) => {
