@@ -32,6 +32,10 @@ test('workers that store the same keys in opposite orders all succeed, each row 
   assert.deepEqual([sum('stored'), sum('duplicates')], [4000, 4000]);
   assert.equal((await sql('SELECT count(*) AS n FROM holdfast.readings'))[0]?.n, 4000);
   assert.equal((await sql('SELECT count(*) AS n FROM holdfast.absorbed'))[0]?.n, 4000);
+  // Counted when a session ends.
+  await Promise.all([one.close(), two.close()]);
+  const deadlocks = 'SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()';
+  assert.deepEqual(await sql(deadlocks), [{ deadlocks: 0 }]);
 });
 
 test('of two transactions in a deadlock the loser runs again and both are committed', { skip }, async (t) => {
@@ -101,7 +105,8 @@ test('a server that crashes and comes back has all that was acknowledged, and th
 test('killed in the middle again and again, it has all that it had called durable, in whole batches', {
   skip,
 }, async (t) => {
-  const { url, sql } = await openPostgres(t);
+  const { url, sql, historian: first } = await openPostgres(t);
+  await first.close();
   let durable = 0;
   for (let round = 1; round <= 4; round++) {
     const child = spawn(process.execPath, ['dist/test/fixtures/ingest-postgres-child.js', url], {
@@ -116,6 +121,9 @@ test('killed in the middle again and again, it has all that it had called durabl
     });
     await Promise.all([once(child, 'exit'), once(reader, 'close')]);
     assert.ok(lines >= 5 + round * 7);
+    // The server may still be at the last batch of the client that is gone.
+    const sessions = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'holdfast-ingest'";
+    await until('the session of the killed one to end', async () => (await sql(sessions)).length === 0);
     const { historian } = await openPostgres(t, { url });
     const [entry] = historian.ledger();
     assert.ok((entry?.last ?? 0) >= durable, `${entry?.last} of ${durable}`);
