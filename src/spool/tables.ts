@@ -167,7 +167,6 @@ function open(db: Database): OpenTables {
         if (rows === 0) return 0;
         const { changes } = deleteUpTo.run(upTo);
         assert(changes === rows, 'an acknowledgement deletes the rows it measured', { changes, rows });
-        tallies.afterDelete(upTo);
         state.rows -= rows;
         state.bytes -= bytes;
         state.acknowledged += rows;
@@ -180,9 +179,9 @@ function open(db: Database): OpenTables {
       bury(seq: number, buriedAt: number, reason: string): number {
         const bytes = sizeOf.get(seq) as number | undefined;
         if (bytes === undefined) return 0;
+        tallies.beforeBury(seq);
         copyToDead.run(buriedAt, reason, seq);
         deleteOne.run(seq);
-        tallies.afterDelete(seq);
         state.rows--;
         state.bytes -= bytes;
         state.dead++;
@@ -227,7 +226,7 @@ function open(db: Database): OpenTables {
     },
     beforeCommit() {
       if (!dirty) return;
-      tallies.beforeCommit();
+      tallies.beforeCommit(head);
       writeState.run(state.rows, state.bytes, state.received, state.acknowledged, state.dead, Date.now());
       dirty = false;
     },

@@ -3,7 +3,7 @@
  *
  * Invariant: every committed reading with a seq up to `counted_up_to` is counted in the table, and every one after it is
  * still in the spool. So nothing is counted twice or never, wherever a crash comes, and yet the table is written once for
- * many commits: `afterDelete` writes it when rows leave that it does not count yet, and a start or a ROLLBACK counts the
+ * many commits: at the latest in the one in which rows leave that it does not count yet. A start or a ROLLBACK counts the
  * few rows after `counted_up_to` again.
  *
  * Tallies go up as rows of the same spool, and each such row speaks of the seqs up to its `upTo`. A tally that has been sent
@@ -139,16 +139,16 @@ export class Tallies {
   }
 
   /**
-   * Call when rows up to `upTo` have left the spool, in the same transaction: after and not before, so that on a full device
-   * the room they leave is there for what has to be written.
+   * Call before every COMMIT that holds new rows or rows that leave; `head` is the seq of the oldest row that stays, one
+   * past the last when none does. It comes after the deletions, so that on a full device there is the room they leave.
    */
-  afterDelete(upTo: number): void {
-    if (upTo > this.countedUpTo) this.write();
+  beforeCommit(head: number): void {
+    if (head - 1 > this.countedUpTo || this.lastSeq - this.countedUpTo >= UNCOUNTED_ROWS_MAX) this.write();
   }
 
-  /** Call before every COMMIT that holds new rows. */
-  beforeCommit(): void {
-    if (this.lastSeq - this.countedUpTo >= UNCOUNTED_ROWS_MAX) this.write();
+  /** Call when a row in the middle of the spool leaves it. */
+  beforeBury(seq: number): void {
+    if (seq > this.countedUpTo) this.write();
   }
 
   /** Call at the start and after every ROLLBACK: what was counted may not be so, but the rows say what is. */
