@@ -1,20 +1,26 @@
 import { acl } from './acl.js';
+import { backfill } from './backfill.js';
 import { check } from './check.js';
 import type { CliCommand } from './command.js';
 import { config } from './config.js';
 import { decode } from './decode.js';
 import { demo } from './demo.js';
+import { gaps } from './gaps.js';
 import { gateway } from './gateway.js';
 import { health } from './health.js';
 import { importCommand } from './import.js';
 import { ingest } from './ingest.js';
 import { passwd } from './passwd.js';
+import { reconcile } from './reconcile.js';
 import { simulate } from './simulate.js';
 
 /** Every command of the program, in the order in which help lists them. */
 export const commands: readonly CliCommand[] = [
   gateway,
   ingest,
+  reconcile,
+  gaps,
+  backfill,
   demo,
   simulate,
   check,

@@ -6,6 +6,7 @@ import { IngestPages } from '../ingest/pages.js';
 import { EXIT, type HoldfastError } from '../lib/errors.js';
 import { createLog } from '../lib/log.js';
 import type { CliCommand } from './command.js';
+import { historianOptions } from './historian-options.js';
 import { aborted } from './until.js';
 
 export const ingest: CliCommand = (program, act) => {
@@ -40,7 +41,8 @@ export const ingest: CliCommand = (program, act) => {
 
 function optionsOf({ source, historian }: IngestConfig): IngestOptions {
   return {
-    historian: { path: historian.path, futureMaxMs: historian.futureMax },
+    historian: historianOptions(historian),
+    rollupEveryMs: historian.rollupEvery,
     broker: {
       url: source.url,
       protocolVersion: source.protocolVersion,

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { listenAddress } from './address.js';
-import { checkConnection, connection, id, log, path } from './connection-schema.js';
+import { checkConnection, connection, count, id, log, path } from './connection-schema.js';
+import { secret } from './secret.js';
 import { topicFilter } from './topics.js';
 import { duration } from './units.js';
 
@@ -18,11 +19,31 @@ const source = z
 
 const historian = z
   .strictObject({
-    type: z.enum(['sqlite']).prefault('sqlite').describe('Kind of the historian.'),
+    type: z
+      .enum(['sqlite', 'postgres'])
+      .prefault('sqlite')
+      .describe(
+        'Kind of the historian: a SQLite file of its own, or PostgreSQL 14 or newer, with or without TimescaleDB.',
+      ),
     path: path.optional().describe("The historian's SQLite file. Default: historian.db in ingest.dataDir."),
+    url: secret
+      .optional()
+      .describe(
+        'PostgreSQL database, postgres://USER:PASSWORD@HOST:PORT/DATABASE, as a text or {file: ...} and so on.',
+      ),
+    connections: count(1, 64).prefault(4).describe('Connections to PostgreSQL: gateways stored at the same time.'),
     futureMax: duration('0ms')
       .prefault('5m')
       .describe("How far a device's clock may be ahead; readings beyond are put into quarantine."),
+    rollupEvery: duration('1s', '1h')
+      .prefault('1m')
+      .describe('How often hourly rollups are brought up to date where readings came in late.'),
+  })
+  .superRefine(({ type, path, url }, context) => {
+    const complain = (key: string, message: string) => context.addIssue({ code: 'custom', path: [key], message });
+    if (type === 'postgres' && path !== undefined) complain('path', 'has no effect with type: postgres; remove it');
+    if (type === 'sqlite' && url !== undefined) complain('url', 'has no effect without type: postgres');
+    if (type === 'postgres' && url === undefined) complain('type', 'postgres needs url, the database to use');
   })
   .prefault({})
   .describe('Where readings are kept.');
@@ -49,11 +70,12 @@ export const ingestSchema = z
   .transform((config) => {
     const { id, dataDir } = config.ingest;
     const { url, protocolVersion, clientId = `holdfast-${id}`, ...source } = config.source;
-    const { type, path = `${dataDir}/historian.db`, ...historian } = config.historian;
+    const { type, path, ...rest } = config.historian;
+    const file = type === 'sqlite' ? { path: path ?? `${dataDir}/historian.db` } : {};
     return {
       ...config,
       source: { url, protocolVersion, clientId, ...source },
-      historian: { type, path, ...historian },
+      historian: { type, ...file, ...rest },
     };
   });
 

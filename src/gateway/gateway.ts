@@ -2,13 +2,14 @@
  * The edge side: opens the durable core first and the doors last, and closes in exact reverse, so that no door is ever open
  * in front of a core that cannot take anything. Read this file first; every room hangs on it.
  *
- *     store → spool → replayer → intake → broker → readers → web
+ *     store → spool → replayer → tallies → intake → broker → readers → web
  */
 import { Batcher } from '../bridge/batcher.js';
 import { Intake } from '../bridge/intake.js';
 import { MqttUpstream } from '../bridge/mqtt-upstream.js';
 import { ReadingMap } from '../bridge/reading-map.js';
 import { Replayer } from '../bridge/replayer.js';
+import { TallySender } from '../bridge/tally-sender.js';
 import { Broker } from '../broker/broker.js';
 import type { GatewayConfig } from '../config/gateway-schema.js';
 import { readSecret } from '../config/secret.js';
@@ -29,6 +30,7 @@ import { gatewayStatus } from './status.js';
 
 /** How long each step of an orderly end may take; together less than what service managers grant before they kill. */
 const BROKER_CLOSE_MS = 3_000;
+const TALLIES_CLOSE_MS = 1_000;
 const REPLAY_CLOSE_MS = 3_000;
 const PAGE_BYTES = 4096;
 /** Above the ceiling for spooled rows: retained values, sessions and their queues live in the same file. */
@@ -114,6 +116,15 @@ export class Gateway {
     const replayer = openReplayer(config, spool, clock, log);
     replayer.start();
     closer.push('replayer', () => replayer.stop(REPLAY_CLOSE_MS, hurry.signal));
+
+    // The other formats are for consumers of their own kind, which know nothing of tallies.
+    if (config.upstream.format === 'columns') {
+      const tallies = new TallySender({ spool, hasRoom: room.hasRoom, clock, log });
+      tallies.start();
+      closer.push('tallies', () =>
+        tallies.close(store.state === 'open' && !hurry.signal.aborted ? TALLIES_CLOSE_MS : 0),
+      );
+    }
 
     const { topics, readings } = config.bridge;
     const intake = new Intake({ spool, topics, readings: new ReadingMap(readings), hasRoom: room.hasRoom });

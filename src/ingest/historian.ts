@@ -2,6 +2,7 @@ import type { HoldfastError } from '../lib/errors.js';
 import type { Epoch, GatewayId, Millis, Seq } from '../model/ids.js';
 import type { Batch } from '../wire/batch.js';
 import type { SeqRange } from './ledger.js';
+import type { Rollups } from './rollups.js';
 
 /**
  * Where readings end up. Any backend keeps these promises:
@@ -21,12 +22,17 @@ export interface Historian {
   bury(dead: DeadBatch): Promise<void>;
   /** Since the store was made. */
   totals(): Totals;
+  /** The hourly rollups, and what there is to do for them. */
+  readonly rollups: Rollups;
   /** What has arrived, per gateway and epoch. */
   ledger(): readonly LedgerEntry[];
   /** Resolves when the store may not be written any more before the process has been started anew. */
   readonly broken: Promise<HoldfastError>;
   close(): Promise<void>;
 }
+
+/** Clocks of plants that are kept by NTP differ by seconds; minutes ahead is a wrong clock. */
+export const FUTURE_MS_MAX = 5 * 60_000;
 
 /** What became of the rows of a batch: each is counted in exactly one of these. */
 export interface Outcome {

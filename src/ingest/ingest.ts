@@ -6,12 +6,15 @@ import type { Millis } from '../model/ids.js';
 import type { Batch } from '../wire/batch.js';
 import { decodeBatch } from '../wire/decode.js';
 import type { Historian, LedgerEntry, Totals } from './historian.js';
-import { SqliteHistorian, type SqliteHistorianOptions } from './sqlite-historian.js';
+import { type HistorianOptions, openHistorian } from './open-historian.js';
+import { RollupKeeper } from './rollups.js';
 import { Subscriber, type SubscriberOptions } from './subscriber.js';
 
 export interface IngestOptions {
-  readonly historian: SqliteHistorianOptions;
+  readonly historian: HistorianOptions;
   readonly broker: SubscriberOptions;
+  /** How often late readings are worked into the hourly rollups. */
+  readonly rollupEveryMs?: number;
   /** What `close` may take to finish the batches that have arrived. */
   readonly closeBudgetMs?: number;
   readonly clock?: Clock;
@@ -31,6 +34,7 @@ export interface IngestStatus extends Totals {
 }
 
 const CLOSE_BUDGET_MS = 5000;
+const ROLLUP_EVERY_MS = 60_000;
 
 /**
  * The cloud side: takes batches from the broker, stores them, and acknowledges each only after the commit that holds it.
@@ -57,9 +61,12 @@ export class Ingest {
   /** Throws what is wrong with the store or the options; a broker that is away is waited for. */
   static async open(options: IngestOptions, log: Log): Promise<Ingest> {
     const clock = options.clock ?? systemClock;
-    const historian = await SqliteHistorian.open({ clock, ...options.historian });
+    const historian = await openHistorian({ clock, ...options.historian });
     const ingest = new Ingest(historian, clock, log);
     ingest.closer.push('historian', () => historian.close());
+    const keeper = new RollupKeeper();
+    ingest.closer.push('rollups', () => keeper.close());
+    keeper.start(historian.rollups, options.rollupEveryMs ?? ROLLUP_EVERY_MS, clock, log);
     try {
       const deliver = (topic: string, payload: Uint8Array) => ingest.deliver(topic, payload);
       const subscriber = Subscriber.open({ clock, ...options.broker }, deliver, log);

@@ -36,3 +36,24 @@ export function holesIn(ranges: readonly SeqRange[]): SeqRange[] {
   }
   return holes;
 }
+
+/** What of the ranges is in `span`. */
+export function overlap(ranges: readonly SeqRange[], span: SeqRange): SeqRange[] {
+  return ranges
+    .filter(({ from, to }) => from <= span.to && to >= span.from)
+    .map(({ from, to }) => ({ from: Math.max(from, span.from), to: Math.min(to, span.to) }));
+}
+
+/** What of the ranges is in none of the others. */
+export function without(ranges: readonly SeqRange[], others: readonly SeqRange[]): SeqRange[] {
+  const known = mergeRanges(others);
+  return mergeRanges(ranges).flatMap((range) => {
+    const rest: SeqRange[] = [];
+    let next = range.from;
+    for (const { from, to } of overlap(known, range)) {
+      if (from > next) rest.push({ from: next, to: from - 1 });
+      next = to + 1;
+    }
+    return next <= range.to ? [...rest, { from: next, to: range.to }] : rest;
+  });
+}

@@ -165,11 +165,13 @@ export class GroupCommit {
   }
 }
 
-export function ioError(path: string, cause: unknown): HoldfastError {
-  return new HoldfastError('historian.io', `${path} cannot be written: ${messageOf(cause)}`, {
+export function ioError(path: string, cause: unknown, doing: 'written' | 'read' = 'written'): HoldfastError {
+  return new HoldfastError('historian.io', `${path} cannot be ${doing}: ${messageOf(cause)}`, {
     values: { path, sqlite: systemCodeOf(cause) },
     cause,
-    hint: 'Nothing of it was acknowledged; it comes again once there is room and the disk works.',
+    ...(doing === 'written' && {
+      hint: 'Nothing of it was acknowledged; it comes again once there is room and the disk works.',
+    }),
   });
 }
 

@@ -6,8 +6,16 @@ import { HoldfastError } from '../lib/errors.js';
 import { makeFolder, syncFolder } from '../lib/folder.js';
 import { healAfterIoError, markIfIoError } from '../lib/sqlite-io-error.js';
 import type { Batch } from '../wire/batch.js';
-import type { DeadBatch, Historian, LedgerEntry, Outcome, Totals } from './historian.js';
+import {
+  type DeadBatch,
+  FUTURE_MS_MAX,
+  type Historian,
+  type LedgerEntry,
+  type Outcome,
+  type Totals,
+} from './historian.js';
 import { GroupCommit, ioError } from './sqlite-commit.js';
+import { SqliteRollups } from './sqlite-rollups.js';
 import { migrate } from './sqlite-schema.js';
 import { SqliteWriter } from './sqlite-writer.js';
 
@@ -21,8 +29,6 @@ export interface SqliteHistorianOptions {
   readonly clock?: Clock;
 }
 
-/** Clocks of plants that are kept by NTP differ by seconds; minutes ahead is a wrong clock. */
-const FUTURE_MS_MAX = 5 * 60_000;
 const BUSY_TIMEOUT_MS = 5000;
 const SYNCHRONOUS_FULL = 2;
 
@@ -32,6 +38,7 @@ const SYNCHRONOUS_FULL = 2;
  */
 export class SqliteHistorian implements Historian {
   readonly broken: Promise<HoldfastError>;
+  readonly rollups: SqliteRollups;
   private readonly clock: Clock;
   private readonly writer: SqliteWriter;
   private readonly group: GroupCommit;
@@ -49,6 +56,7 @@ export class SqliteHistorian implements Historian {
     this.writer = new SqliteWriter(db, futureMaxMs);
     this.group = new GroupCommit(db, path, () => this.writer.forget());
     this.broken = this.group.broken;
+    this.rollups = new SqliteRollups(db, this.group);
     this.addTotals = db.prepare(
       `UPDATE totals SET batches = batches + @batches, rows = rows + @rows, stored = stored + @stored,
        duplicates = duplicates + @duplicates, conflicts = conflicts + @conflicts, gaps = gaps + @gaps,

@@ -17,6 +17,8 @@ export class SqliteLedger {
   private readonly below: Database.Statement<[number, number], { first: number; last: number }>;
   private readonly remove: Database.Statement<[number, number]>;
   private readonly insert: Database.Statement<[number, number, number]>;
+  private readonly highest: Database.Statement<[number], number>;
+  private readonly insertJump: Database.Statement<[number, number, number, number]>;
   private readonly insertLost: Database.Statement<[number, number, number, string]>;
   private readonly sources: Database.Statement<[], SourceRecord>;
   private readonly received: Database.Statement<[number], SeqRange>;
@@ -28,6 +30,12 @@ export class SqliteLedger {
     );
     this.remove = db.prepare('DELETE FROM ledger WHERE source_id = ? AND first = ?');
     this.insert = db.prepare('INSERT INTO ledger (source_id, first, last) VALUES (?, ?, ?)');
+    this.highest = db
+      .prepare<[number], number>('SELECT last FROM ledger WHERE source_id = ? ORDER BY first DESC LIMIT 1')
+      .pluck();
+    this.insertJump = db.prepare(
+      'INSERT INTO jumps (source_id, first, last, noticed_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING',
+    );
     this.insertLost = db.prepare(
       'INSERT INTO lost (source_id, first, last, reason) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING',
     );
@@ -36,8 +44,10 @@ export class SqliteLedger {
     this.lost = db.prepare('SELECT first AS "from", last AS "to" FROM lost WHERE source_id = ? ORDER BY first');
   }
 
-  /** Adds a range, swallowing every range that it overlaps or touches. */
-  add(sourceId: number, { from, to }: SeqRange): void {
+  /** Adds a range, swallowing every range that it overlaps or touches; a jump over seqs is noted as such. */
+  add(sourceId: number, { from, to }: SeqRange, now: Millis): void {
+    const highest = this.highest.get(sourceId) ?? 0;
+    if (from > highest + 1) this.insertJump.run(sourceId, highest + 1, from - 1, now);
     let first = from;
     let last = to;
     for (;;) {

@@ -4,8 +4,10 @@ import type { Millis } from '../model/ids.js';
 import type { ReadingType } from '../model/reading.js';
 import type { Source } from '../model/row.js';
 import type { Batch, BatchRow, GapRow, OpaqueRow, ReadingRow } from '../wire/batch.js';
+import { parseTallies } from '../wire/tally.js';
 import type { Outcome } from './historian.js';
 import { runsOf } from './ledger.js';
+import { hourOf } from './rollups.js';
 import { SqliteLedger } from './sqlite-ledger.js';
 import { type StoredValue, sameValue, storedValue } from './sqlite-value.js';
 
@@ -29,16 +31,21 @@ export class SqliteWriter {
   private readonly futureMaxMs: number;
   private readonly sources = new Map<string, number>();
   private readonly series = new Map<string, { id: number; type: ReadingType }>();
+  /** The hour that was marked last in this batch, by series. */
+  private readonly marked = new Map<number, number>();
   private readonly upsertSource: Database.Statement<[string, string, number], { id: number }>;
   private readonly touchSource: Database.Statement<[{ now: number; newest: number | null; id: number }]>;
   private readonly upsertSeries: Database.Statement<[string, string, string, string], { id: number }>;
   private readonly insertReading: Database.Statement<unknown[]>;
+  private readonly markDirty: Database.Statement<[number, number]>;
+  private readonly insertAbsorbed: Database.Statement<[number, number, number, number]>;
   private readonly selectReading: Database.Statement<[number, number], Existing>;
   private readonly insertConflict: Database.Statement<unknown[]>;
   private readonly insertGap: Database.Statement<unknown[]>;
   private readonly selectGap: Database.Statement<unknown[]>;
   private readonly insertOpaque: Database.Statement<unknown[]>;
   private readonly selectOpaque: Database.Statement<unknown[]>;
+  private readonly upsertTally: Database.Statement<unknown[]>;
   private readonly insertQuarantine: Database.Statement<unknown[]>;
 
   constructor(db: Database.Database, futureMaxMs: number) {
@@ -60,6 +67,11 @@ export class SqliteWriter {
     this.insertReading = db.prepare(
       `INSERT INTO readings (series_id, device_ts, type, value, quality, source_id, seq) VALUES (?, ?, ?, ?, ?, ?, ?)
        ON CONFLICT DO NOTHING`,
+    );
+    // One connection writes at a time, so a marker that is there already cannot be deleted between this and the commit.
+    this.markDirty = db.prepare('INSERT INTO dirty (bucket, series_id) VALUES (?, ?) ON CONFLICT DO NOTHING');
+    this.insertAbsorbed = db.prepare(
+      'INSERT INTO absorbed (series_id, device_ts, source_id, seq) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING',
     );
     this.selectReading = db
       .prepare<[number, number], Existing>(
@@ -85,6 +97,12 @@ export class SqliteWriter {
     this.selectOpaque = db.prepare(
       'SELECT 1 FROM opaque WHERE source_id = ? AND seq = ? AND topic = ? AND payload = ?',
     );
+    this.upsertTally = db.prepare(
+      `INSERT INTO tallies (hour, asset_id, metric_name, source_id, first, last, count, checksum, up_to)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+       ON CONFLICT DO UPDATE SET last = excluded.last, count = excluded.count, checksum = excluded.checksum,
+         up_to = excluded.up_to WHERE excluded.up_to > up_to`,
+    );
     this.insertQuarantine = db.prepare(
       `INSERT INTO quarantine (source_id, seq, reason, topic, asset_id, metric_name, ts, type, value, quality, received_at)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
@@ -95,12 +113,13 @@ export class SqliteWriter {
     const sourceId = this.sourceId(batch.source, now);
     const counts = { stored: 0, duplicates: 0, conflicts: 0, gaps: 0, quarantined: 0, opaque: 0 };
     let newest: number | null = null;
+    this.marked.clear();
     for (const row of batch.rows) {
       counts[this.row(sourceId, row, now)]++;
       const isReading = row.type !== 'p' && row.type !== 'g';
       if (isReading && row.ts > (newest ?? -Infinity) && !this.isFuture(row.ts, now)) newest = row.ts;
     }
-    for (const run of runsOf(batch.rows)) this.ledger.add(sourceId, run);
+    for (const run of runsOf(batch.rows)) this.ledger.add(sourceId, run, now);
     for (const range of batch.lost) this.ledger.addLost(sourceId, range);
     this.touchSource.run({ now, newest, id: sourceId });
     const total = Object.values(counts).reduce((sum, count) => sum + count, 0);
@@ -129,13 +148,26 @@ export class SqliteWriter {
   private reading(sourceId: number, row: ReadingRow, value: StoredValue, now: Millis): keyof Outcome {
     const { ts, type, quality, seq } = row;
     const seriesId = this.seriesId(row);
-    if (this.insertReading.run(seriesId, ts, type, value, quality, sourceId, seq).changes === 1) return 'stored';
+    if (this.insertReading.run(seriesId, ts, type, value, quality, sourceId, seq).changes === 1) {
+      this.mark(seriesId, ts);
+      return 'stored';
+    }
     const existing = this.selectReading.get(seriesId, ts) as Existing;
     if (Number(existing.source_id) === sourceId && Number(existing.seq) === seq) return 'duplicates';
-    if (existing.type === type && Number(existing.quality) === quality && sameValue(value, existing.value))
+    if (existing.type === type && Number(existing.quality) === quality && sameValue(value, existing.value)) {
+      this.insertAbsorbed.run(seriesId, ts, sourceId, seq);
       return 'duplicates';
+    }
     const { changes } = this.insertConflict.run(seriesId, ts, type, value, quality, sourceId, seq, now);
     return changes === 1 ? 'conflicts' : 'duplicates';
+  }
+
+  /** Once per batch and series while the hour stays the same, which is nearly always. */
+  private mark(seriesId: number, ts: number): void {
+    const bucket = hourOf(ts);
+    if (this.marked.get(seriesId) === bucket) return;
+    this.markDirty.run(bucket, seriesId);
+    this.marked.set(seriesId, bucket);
   }
 
   private gap(sourceId: number, row: GapRow, now: Millis): keyof Outcome {
@@ -148,9 +180,18 @@ export class SqliteWriter {
 
   private opaque(sourceId: number, row: OpaqueRow, now: Millis): keyof Outcome {
     const message = [sourceId, row.seq, row.topic, row.payload];
-    if (this.insertOpaque.run(...message, row.ts, row.retain ? 1 : 0, now).changes === 1) return 'opaque';
+    if (this.insertOpaque.run(...message, row.ts, row.retain ? 1 : 0, now).changes === 1) {
+      this.keepTallies(sourceId, row);
+      return 'opaque';
+    }
     if (this.selectOpaque.get(...message)) return 'duplicates';
     return this.quarantine(sourceId, row, 'identity-reused', row.payload, now);
+  }
+
+  private keepTallies(sourceId: number, row: OpaqueRow): void {
+    const record = parseTallies(row);
+    for (const { hour, asset, metric, first, last, count, checksum } of record?.tallies ?? [])
+      this.upsertTally.run(hour, asset, metric, sourceId, first, last, count, checksum, record?.upTo);
   }
 
   private quarantine(sourceId: number, row: BatchRow, reason: string, value: StoredValue, now: Millis): keyof Outcome {

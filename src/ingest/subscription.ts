@@ -32,6 +32,8 @@ export class Subscription {
   private readonly options: SubscriptionOptions;
   private readonly deliver: Deliver;
   private readonly waitingMax: number;
+  /** Settled when everything so far has been acknowledged, or can no longer be. */
+  private acknowledged: Promise<unknown> = Promise.resolve();
   private waiting = 0;
   private waitingBytes = 0;
   private held: (() => void)[] = [];
@@ -144,7 +146,9 @@ export class Subscription {
     this.waitingBytes += length;
     if (this.hasRoom()) readOn();
     else this.held.push(readOn);
-    this.deliver(packet.topic, Buffer.from(packet.payload))
+    const delivered = this.deliver(packet.topic, Buffer.from(packet.payload));
+    // Side by side they may become durable in another order than they came in.
+    this.acknowledged = Promise.all([delivered, this.acknowledged])
       .then(
         () => this.acknowledge(packet),
         (error) => this.cut(messageOf(error)),

@@ -6,20 +6,13 @@
 import { assert } from '../lib/assert.js';
 import type { Clock } from '../lib/clock.js';
 import type { Epoch, Millis, Seq } from '../model/ids.js';
-import type { Qos } from '../model/message.js';
-import type { ValueType } from '../model/reading.js';
 import type { SpoolInput, SpoolRow } from '../model/row.js';
 import { ArenaReader } from '../store/arena.js';
 import type { Store, UnitDone } from '../store/store.js';
 import type { Op } from '../store/tables.js';
+import { flagsOf, fromFlags } from './flags.js';
 
 export type { Op, UnitDone };
-
-/** On disk: bits 0–1 QoS, bit 2 retain, bits 4–7 the index of the type in this list. Only ever added to at the end. */
-const TYPES: readonly ValueType[] = ['p', 'g', 'f', 'i', 'b', 's', 'x', 'j'];
-const QOS_BITS = 0b11;
-const RETAIN_BIT = 0b100;
-const TYPE_SHIFT = 4;
 
 const PAGE_BYTES = 4096;
 
@@ -77,7 +70,7 @@ export class Spool {
 
   /** The row of a message, as an operation of a unit that may hold more than this row. */
   row(input: SpoolInput): Op {
-    const flags = input.qos | (input.retain ? RETAIN_BIT : 0) | (TYPES.indexOf(input.type) << TYPE_SHIFT);
+    const flags = flagsOf(input);
     const { topic, payload, props, asset, metric, deviceTs } = input;
     return { op: this.insert, args: [topic, payload, props, flags, asset, metric, deviceTs, this.clock.now()] };
   }
@@ -134,6 +127,14 @@ export class Spool {
     return rows.reverse().map(([seq, reason]) => ({ seq, reason }));
   }
 
+  /**
+   * Spools what has been counted since the last time, for the cloud to hold its store against: of hours that are over or
+   * have got many readings, or with `all` of every hour. Resolves with how many rows that took.
+   */
+  async tally(now: Millis, all = false): Promise<number> {
+    return (await this.store.commit([{ op: this.store.operation('spool.tally'), args: [now, all ? 1 : 0] }]))[0] ?? 0;
+  }
+
   /** Resolves when rows may have come or gone since the call. */
   changed(): Promise<void> {
     return this.store.changed();
@@ -179,15 +180,15 @@ function readRow(seq: Seq, reader: ArenaReader): SpoolRow {
   const topic = reader.value() as string;
   const payload = reader.value() as Uint8Array;
   const props = reader.value() as Uint8Array | null;
-  const flags = reader.value() as number;
+  const { qos, retain, type } = fromFlags(reader.value() as number);
   return {
     seq,
     topic,
     payload,
     props,
-    qos: (flags & QOS_BITS) as Qos,
-    retain: (flags & RETAIN_BIT) !== 0,
-    type: TYPES[flags >> TYPE_SHIFT] ?? 'p',
+    qos,
+    retain,
+    type,
     asset: reader.value() as string | null,
     metric: reader.value() as string | null,
     deviceTs: reader.value() as Millis | null,

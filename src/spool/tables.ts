@@ -8,8 +8,11 @@
 import { randomBytes } from 'node:crypto';
 import type { Database } from 'better-sqlite3';
 import { assert } from '../lib/assert.js';
+import { TALLY_TOPIC } from '../model/tally.js';
 import { ArenaWriter } from '../store/arena.js';
 import type { OpenTables, Tables } from '../store/tables.js';
+import { OWN_FLAGS } from './flags.js';
+import { TALLIES_SCHEMA, Tallies } from './tallies.js';
 
 const MIGRATIONS = [
   `CREATE TABLE spool (
@@ -47,6 +50,7 @@ const MIGRATIONS = [
      reason      TEXT NOT NULL
    ) STRICT;
    ALTER TABLE spool_state ADD COLUMN dead INTEGER NOT NULL DEFAULT 0;`,
+  TALLIES_SCHEMA,
 ];
 
 /**
@@ -113,6 +117,7 @@ function open(db: Database): OpenTables {
   );
   const writeClosed = db.prepare('UPDATE spool_state SET closed_at = ?');
 
+  const tallies = new Tallies(db);
   let state: State;
   let tail = 0;
   let head = 0;
@@ -147,32 +152,42 @@ function open(db: Database): OpenTables {
   };
   load();
 
+  /** Returns the row's seq. */
+  const insert = (
+    topic: string,
+    payload: Uint8Array,
+    props: Uint8Array | null,
+    flags: number,
+    asset: string | null,
+    metric: string | null,
+    deviceTs: number | null,
+    enqueuedAt: number,
+  ): number => {
+    const seq = ++tail;
+    gathered.push(topic, payload, props, flags, asset, metric, deviceTs, enqueuedAt);
+    if (gathered.length === INSERT_ROWS * COLUMNS) flush();
+    if (state.rows === 0) {
+      head = seq;
+      oldestAt = enqueuedAt;
+    }
+    state.rows++;
+    state.received++;
+    state.aliveAt = enqueuedAt;
+    state.bytes += payload.length + (props?.length ?? 0);
+    tallies.add(seq, flags, asset, metric, deviceTs);
+    dirty = true;
+    return seq;
+  };
+
   return {
     operations: {
-      /** Returns the row's seq. */
-      insert(
-        topic: string,
-        payload: Uint8Array,
-        props: Uint8Array | null,
-        flags: number,
-        asset: string | null,
-        metric: string | null,
-        deviceTs: number | null,
-        enqueuedAt: number,
-      ): number {
-        const seq = ++tail;
-        gathered.push(topic, payload, props, flags, asset, metric, deviceTs, enqueuedAt);
-        if (gathered.length === INSERT_ROWS * COLUMNS) flush();
-        if (state.rows === 0) {
-          head = seq;
-          oldestAt = enqueuedAt;
-        }
-        state.rows++;
-        state.received++;
-        state.aliveAt = enqueuedAt;
-        state.bytes += payload.length + (props?.length ?? 0);
-        dirty = true;
-        return seq;
+      insert,
+      /** Spools the tallies that are due, or all that have anything new; returns how many rows that took. */
+      tally(now: number, all: number): number {
+        const payloads = tallies.take(now, tail, all === 1);
+        for (const payload of payloads)
+          insert(TALLY_TOPIC, Buffer.from(payload), null, OWN_FLAGS, null, null, null, now);
+        return payloads.length;
       },
       /** Deletes the rows up to and including `upTo`; returns how many there were. */
       acknowledge(upTo: number): number {
@@ -194,6 +209,7 @@ function open(db: Database): OpenTables {
         flush();
         const bytes = sizeOf.get(seq) as number | undefined;
         if (bytes === undefined) return 0;
+        tallies.beforeBury(seq);
         copyToDead.run(buriedAt, reason, seq);
         deleteOne.run(seq);
         state.rows--;
@@ -241,10 +257,14 @@ function open(db: Database): OpenTables {
     beforeCommit() {
       flush();
       if (!dirty) return;
+      tallies.beforeCommit(head);
       writeState.run(state.rows, state.bytes, state.received, state.acknowledged, state.dead, state.aliveAt);
       dirty = false;
     },
-    afterRollback: load,
+    afterRollback() {
+      load();
+      tallies.recount();
+    },
     gauges() {
       const { rows, bytes, received, acknowledged, dead } = state;
       return { rows, bytes, received, acknowledged, dead, head, tail, oldestAt };

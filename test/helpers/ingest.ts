@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { Ingest, type IngestOptions } from '../../src/ingest/ingest.js';
+import type { SqliteHistorianOptions } from '../../src/ingest/sqlite-historian.js';
 import type { SubscriberOptions } from '../../src/ingest/subscriber.js';
 import { silentLog } from '../../src/lib/log.js';
 import { stoppedClock } from './historian.js';
@@ -12,7 +13,7 @@ export const TOPIC = 'edge/line-1/batch';
 export async function openIngest(
   t: TestContext,
   url: string,
-  over: { broker?: Partial<SubscriberOptions>; historian?: Partial<IngestOptions['historian']> } = {},
+  over: { broker?: Partial<SubscriberOptions>; historian?: Partial<SqliteHistorianOptions> } = {},
 ) {
   const path = over.historian?.path ?? join(tempDir(t), 'historian.db');
   const options: IngestOptions = {

@@ -105,7 +105,13 @@ test('an ingest needs an id and a source; the rest has defaults', (t) => {
       topic: 'edge/+/batch',
       sessionExpiry: DAY,
     },
-    historian: { type: 'sqlite', path: join(dir, 'historian/historian.db'), futureMax: 5 * MINUTE },
+    historian: {
+      type: 'sqlite',
+      path: join(dir, 'historian/historian.db'),
+      connections: 4,
+      futureMax: 5 * MINUTE,
+      rollupEvery: MINUTE,
+    },
     web: { listen: '127.0.0.1:8081' },
   });
 });

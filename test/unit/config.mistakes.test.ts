@@ -285,7 +285,7 @@ const CASES: Record<string, { text: string; said: string[] }> = {
     said: [
       'c.yaml:2:35: source.topic: # must be the last level',
       'c.yaml:2:51: source.sesionExpiry: unknown key "sesionExpiry"; did you mean "sessionExpiry"?',
-      'c.yaml:3:20: historian.type: expected sqlite, found the text "sqlit"; did you mean "sqlite"?',
+      'c.yaml:3:20: historian.type: expected one of sqlite, postgres, found the text "sqlit"; did you mean "sqlite"?',
       'c.yaml:3:38: historian.futureMax: expected a duration with its unit, like 250ms, 5s, 1m, 2h or 1d, found the text "soon"',
     ],
   },

@@ -1,0 +1,20 @@
+import type { IngestConfig } from '../config/ingest-schema.js';
+import { readSecret } from '../config/secret.js';
+import type { HistorianOptions } from '../ingest/open-historian.js';
+import { assert } from '../lib/assert.js';
+
+/** The historian of an ingest's config, for everything that opens it. */
+export function historianOptions({
+  type,
+  path,
+  url,
+  connections,
+  futureMax,
+}: IngestConfig['historian']): HistorianOptions {
+  if (type === 'postgres') {
+    assert(url, 'a config of type postgres has a url');
+    return { type, url: readSecret(url), connections, futureMaxMs: futureMax };
+  }
+  assert(path !== undefined, 'a config of type sqlite has a path');
+  return { type, path, futureMaxMs: futureMax };
+}

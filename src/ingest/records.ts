@@ -1,0 +1,72 @@
+import type { Epoch, GatewayId, Millis, Seq } from '../model/ids.js';
+import type { LedgerEntry } from './historian.js';
+import type { SeqRange } from './ledger.js';
+
+/**
+ * What a historian holds, for reports. Reads only, next to an ingest that may be running; every answer is one consistent
+ * look. All methods reject with `historian.io`.
+ */
+export interface Records {
+  /** Per gateway, epoch, asset and metric: what the tallies of an hour count, and what is here of it. */
+  tallied(hour: Millis, asset: string | undefined): Promise<TalliedHour[]>;
+  /** Gap records that overlap the window, oldest first. */
+  gaps(window: Window): Promise<GapRecord[]>;
+  /** Jumps in the sequence as they were noticed, closed since or not. */
+  jumps(): Promise<Jump[]>;
+  /** What gateways gave up on, and why. */
+  lost(): Promise<LostRecord[]>;
+  ledger(): Promise<readonly LedgerEntry[]>;
+  close(): Promise<void>;
+}
+
+/** Half open: `from` is in it, `to` is not. */
+export interface Window {
+  readonly from: Millis;
+  readonly to: Millis;
+  readonly asset?: string | undefined;
+}
+
+interface Origin {
+  readonly gateway: GatewayId;
+  readonly epoch: Epoch;
+}
+
+export interface TalliedHour extends Origin {
+  readonly asset: string;
+  readonly metric: string;
+  /** Readings that the gateway counted, 0 when no tally of the hour has arrived. */
+  readonly expected: number;
+  /** Seqs of the counted readings lie from `first` to `last`; the tallies count every one up to `upTo`. */
+  readonly first: Seq | null;
+  readonly last: Seq | null;
+  readonly upTo: Seq | null;
+  /** What is here of the counted seqs: as readings, as conflicts, absorbed by an equal reading, or in quarantine. */
+  readonly found: number;
+  /** Whether what is here has the gateway's checksum. */
+  readonly same: boolean;
+  /** Here, and not counted by any tally that has arrived. */
+  readonly uncounted: number;
+}
+
+export interface GapRecord extends Origin {
+  readonly seq: Seq;
+  readonly asset: string;
+  readonly metric: string | null;
+  readonly from: Millis;
+  readonly to: Millis;
+  readonly count: number | null;
+  readonly reason: string;
+  readonly detail: string | null;
+  /** Readings within the gap that are here all the same. */
+  readonly found: number;
+  /** There are readings from its end or after it. */
+  readonly resumed: boolean;
+}
+
+export interface Jump extends Origin, SeqRange {
+  readonly noticedAt: Millis;
+}
+
+export interface LostRecord extends Origin, SeqRange {
+  readonly reason: string;
+}

@@ -1,0 +1,34 @@
+import type { Qos } from '../model/message.js';
+import type { ValueType } from '../model/reading.js';
+
+/** On disk: bits 0–1 QoS, bit 2 retain, bits 4–7 the index of the type in this list. Only ever added to at the end. */
+const TYPES: readonly ValueType[] = ['p', 'g', 'f', 'i', 'b', 's', 'x', 'j'];
+const QOS_BITS = 0b11;
+const RETAIN_BIT = 0b100;
+const TYPE_SHIFT = 4;
+const FIRST_READING_TYPE = TYPES.indexOf('f');
+
+interface Flagged {
+  readonly qos: Qos;
+  readonly retain: boolean;
+  readonly type: ValueType;
+}
+
+export function flagsOf({ qos, retain, type }: Flagged): number {
+  return qos | (retain ? RETAIN_BIT : 0) | (TYPES.indexOf(type) << TYPE_SHIFT);
+}
+
+export function fromFlags(flags: number): Flagged {
+  return {
+    qos: (flags & QOS_BITS) as Qos,
+    retain: (flags & RETAIN_BIT) !== 0,
+    type: TYPES[flags >> TYPE_SHIFT] ?? 'p',
+  };
+}
+
+export function isReading(flags: number): boolean {
+  return flags >> TYPE_SHIFT >= FIRST_READING_TYPE;
+}
+
+/** Of rows that the gateway itself writes. */
+export const OWN_FLAGS = flagsOf({ qos: 1, retain: false, type: 'p' });
