@@ -6,20 +6,15 @@
 import { assert } from '../lib/assert.js';
 import type { Clock } from '../lib/clock.js';
 import type { Epoch, Millis, Seq } from '../model/ids.js';
-import type { Qos } from '../model/message.js';
-import type { ValueType } from '../model/reading.js';
 import type { SpoolInput, SpoolRow } from '../model/row.js';
 import { ArenaReader } from '../store/arena.js';
 import type { Store, UnitDone } from '../store/store.js';
 import type { Op } from '../store/tables.js';
+import type { DeadLetter } from './dead-letters.js';
+import { flagsOf, isRetained, qosOf, typeOf } from './flags.js';
+import type { DamageReport } from './salvage.js';
 
-export type { Op, UnitDone };
-
-/** On disk: bits 0–1 QoS, bit 2 retain, bits 4–7 the index of the type in this list. Only ever added to at the end. */
-const TYPES: readonly ValueType[] = ['p', 'g', 'f', 'i', 'b', 's', 'x', 'j'];
-const QOS_BITS = 0b11;
-const RETAIN_BIT = 0b100;
-const TYPE_SHIFT = 4;
+export type { DamageReport, Op, UnitDone };
 
 const PAGE_BYTES = 4096;
 
@@ -28,11 +23,17 @@ export interface SpoolStats {
   /** Rows that the cloud has not acknowledged, and the bytes of their topics, payloads and properties. */
   readonly rows: number;
   readonly bytes: number;
-  /** Since the file was made; `received = rows + acknowledged + dead`, exactly. */
+  /** Since the file was made; `received = rows + acknowledged + dropped + dead`, exactly. */
   readonly received: number;
   readonly acknowledged: number;
+  /** Rows given up because the spool was full; gap records and lost ranges say which. */
+  readonly dropped: number;
   /** Rows that the cloud can never take, set aside with a reason. */
   readonly dead: number;
+  /** The above holds, and the table has not been seen to disagree with it. */
+  readonly balanced: boolean;
+  /** Bytes of all rows that have come since the start of the process. */
+  readonly bytesIn: number;
   /** Seq of the oldest row; one past `tail` when there is none. */
   readonly head: Seq;
   /** Highest seq ever given. */
@@ -42,6 +43,12 @@ export interface SpoolStats {
   /** Size of the file, and how much of it is free for the next rows. */
   readonly fileBytes: number;
   readonly freeBytes: number;
+}
+
+export interface LostSeqs {
+  readonly from: Seq;
+  readonly to: Seq;
+  readonly reason: string;
 }
 
 export interface PreviousLife {
@@ -77,9 +84,11 @@ export class Spool {
 
   /** The row of a message, as an operation of a unit that may hold more than this row. */
   row(input: SpoolInput): Op {
-    const flags = input.qos | (input.retain ? RETAIN_BIT : 0) | (TYPES.indexOf(input.type) << TYPE_SHIFT);
     const { topic, payload, props, asset, metric, deviceTs } = input;
-    return { op: this.insert, args: [topic, payload, props, flags, asset, metric, deviceTs, this.clock.now()] };
+    return {
+      op: this.insert,
+      args: [topic, payload, props, flagsOf(input), asset, metric, deviceTs, this.clock.now()],
+    };
   }
 
   /**
@@ -97,9 +106,10 @@ export class Spool {
 
   /**
    * Rows with `seq > after` in order: at most `rowsMax`, and at most `bytesMax` unless one row alone is larger. Only
-   * committed rows are seen. Payloads are views of one buffer that this answer owns.
+   * committed rows are seen. Payloads are views of one buffer that this answer owns. `lost` are the ranges of seqs before
+   * the last row that will never come, or all of them when there are no rows.
    */
-  async peek(after: Seq, rowsMax: number, bytesMax: number): Promise<SpoolRow[]> {
+  async read(after: Seq, rowsMax: number, bytesMax: number): Promise<{ rows: SpoolRow[]; lost: LostSeqs[] }> {
     const reader = new ArenaReader(await this.store.query<ArrayBuffer>('spool.peek', after, rowsMax, bytesMax));
     const rows: SpoolRow[] = [];
     let previous: number = after;
@@ -108,7 +118,15 @@ export class Spool {
       previous = seq as number;
       rows.push(readRow(seq as Seq, reader));
     }
-    return rows;
+    const lost: LostSeqs[] = [];
+    for (let from = reader.value(); from !== null; from = reader.value())
+      lost.push({ from: from as Seq, to: reader.value() as Seq, reason: reader.value() as string });
+    return { rows, lost };
+  }
+
+  /** The rows of `read`. */
+  async peek(after: Seq, rowsMax: number, bytesMax: number): Promise<SpoolRow[]> {
+    return (await this.read(after, rowsMax, bytesMax)).rows;
   }
 
   /**
@@ -129,14 +147,51 @@ export class Spool {
   }
 
   /** The newest dead letters, oldest first. */
-  async dead(max: number): Promise<{ seq: Seq; reason: string }[]> {
-    const rows = await this.store.query<[Seq, string][]>('spool.dead', max);
-    return rows.reverse().map(([seq, reason]) => ({ seq, reason }));
+  async dead(max: number): Promise<{ seq: Seq; reason: string; topic: string; bytes: number; buriedAt: Millis }[]> {
+    const letters = await this.store.query<DeadLetter[]>('spool.dead', max);
+    return letters.reverse().map(([seq, reason, topic, bytes, buriedAt]) => ({
+      seq: seq as Seq,
+      reason,
+      topic,
+      bytes,
+      buriedAt: buriedAt as Millis,
+    }));
+  }
+
+  /** Puts a dead letter back at the end of the queue, durably. Resolves with its new seq, or null when there is none. */
+  async requeue(seq: Seq): Promise<Seq | null> {
+    const op = this.store.operation('spool.requeue');
+    const [fresh] = await this.store.commit([{ op, args: [seq, this.clock.now()] }]);
+    return fresh === 0 ? null : (fresh as Seq);
+  }
+
+  /**
+   * Gives up the oldest droppable rows after `after` that make up `bytes`, and writes down the gap, soon. Look at the
+   * stats after the next change.
+   */
+  drop(after: Seq, bytes: number): void {
+    this.store.ride({ op: this.store.operation('spool.drop'), args: [after, bytes, this.clock.now()] });
+    this.store.hasten();
+  }
+
+  /** What damage took from an earlier file, until `damageTold`. */
+  async damage(): Promise<{ id: number; report: DamageReport } | undefined> {
+    const found = await this.store.query<[number, string] | undefined>('spool.damage');
+    return found && { id: found[0], report: JSON.parse(found[1]) as DamageReport };
+  }
+
+  /** The gap records about it are durable. */
+  async damageTold(id: number): Promise<void> {
+    await this.store.commit([{ op: this.store.operation('spool.damageTold'), args: [id] }]);
   }
 
   /** Resolves when rows may have come or gone since the call. */
   changed(): Promise<void> {
     return this.store.changed();
+  }
+
+  private gauge(name: string): number {
+    return this.store.gauge(`spool.${name}`);
   }
 
   /** Highest seq that is durable: rows after it are not to be seen yet. */
@@ -152,16 +207,21 @@ export class Spool {
   /** Costs nothing: the totals are kept with the rows, and travel with every answer of the store. */
   async stats(): Promise<SpoolStats> {
     const { store } = this;
-    const oldestAt = store.gauge('spool.oldestAt');
+    const [rows, received, acknowledged] = [this.gauge('rows'), this.gauge('received'), this.gauge('acknowledged')];
+    const [dropped, dead] = [this.gauge('dropped'), this.gauge('dead')];
+    const oldestAt = this.gauge('oldestAt');
     return {
       epoch: this.epoch,
-      rows: store.gauge('spool.rows'),
-      bytes: store.gauge('spool.bytes'),
-      received: store.gauge('spool.received'),
-      acknowledged: store.gauge('spool.acknowledged'),
-      dead: store.gauge('spool.dead'),
-      head: store.gauge('spool.head') as Seq,
-      tail: store.gauge('spool.tail') as Seq,
+      rows,
+      bytes: this.gauge('bytes'),
+      received,
+      acknowledged,
+      dropped,
+      dead,
+      balanced: received === rows + acknowledged + dropped + dead && this.gauge('strays') === 0,
+      bytesIn: this.gauge('bytesIn'),
+      head: this.gauge('head') as Seq,
+      tail: this.gauge('tail') as Seq,
       oldestAt: Number.isNaN(oldestAt) ? null : (oldestAt as Millis),
       oldestAgeMs: Number.isNaN(oldestAt) ? 0 : Math.max(0, this.clock.now() - oldestAt),
       fileBytes: store.gauge('store.pages') * PAGE_BYTES,
@@ -185,9 +245,9 @@ function readRow(seq: Seq, reader: ArenaReader): SpoolRow {
     topic,
     payload,
     props,
-    qos: (flags & QOS_BITS) as Qos,
-    retain: (flags & RETAIN_BIT) !== 0,
-    type: TYPES[flags >> TYPE_SHIFT] ?? 'p',
+    qos: qosOf(flags),
+    retain: isRetained(flags),
+    type: typeOf(flags),
     asset: reader.value() as string | null,
     metric: reader.value() as string | null,
     deviceTs: reader.value() as Millis | null,

@@ -1,9 +1,13 @@
 /** What the two sides of the store say to each other. Every request gets exactly one reply with its id, in order. */
 
+import type { Damage } from './tables.js';
+
 export interface WorkerOptions {
   readonly path: string;
   readonly busyTimeoutMs: number | undefined;
   readonly pagesMax: number | undefined;
+  readonly logPagesMax: number | undefined;
+  readonly ballastBytes: number | undefined;
   /** URLs of the modules that own tables (see `Tables`), in the order of their operations. */
   readonly tables: readonly string[];
 }
@@ -12,6 +16,7 @@ export interface Opened {
   readonly operations: readonly string[];
   readonly gauges: readonly string[];
   readonly sqlite: string;
+  readonly damage: Damage | undefined;
 }
 
 /** A group: units in the order of submission, and units that only needed some transaction to ride in. */

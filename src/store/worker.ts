@@ -7,9 +7,11 @@ import type { Database } from 'better-sqlite3';
 import { assert, assertNever } from '../lib/assert.js';
 import { HoldfastError, messageOf, systemCodeOf } from '../lib/errors.js';
 import { ArenaReader } from './arena.js';
-import { migrate, openDatabase } from './database.js';
+import { Ballast } from './ballast.js';
+import { markClosed, markOpen, migrate } from './database.js';
 import { type Batch, buffersOf, type Failure, type Reply, type Request, type WorkerOptions } from './protocol.js';
-import type { OpenTables, Operation, Query, Tables } from './tables.js';
+import { openSound, suspect } from './recovery.js';
+import type { Damage, OpenTables, Operation, Query, Tables } from './tables.js';
 
 /** Codes after which the file must not be written again: what reached the device is unknown. */
 const FATAL = /^SQLITE_(IOERR|CORRUPT|NOTADB|CANTOPEN|READONLY|NOMEM)/;
@@ -20,6 +22,10 @@ const FATAL = /^SQLITE_(IOERR|CORRUPT|NOTADB|CANTOPEN|READONLY|NOMEM)/;
 const VACUUM_FREE_PAGES_MIN = 1_000;
 const VACUUM_STEP_PAGES = 64;
 const VACUUM_IDLE_MS = 50;
+/** These look like damage to the file, and may be damage to the device. */
+const DAMAGE = /^SQLITE_(CORRUPT|NOTADB)/;
+/** SQLite may refuse a row that needs several pages some pages before the limit. */
+const LIMIT_MARGIN_PAGES = 64;
 
 const port = parentPort;
 assert(port, 'the store worker runs in a worker thread');
@@ -35,10 +41,30 @@ class StoreThread {
   private readonly commit;
   private readonly rollback;
   private vacuumTimer: NodeJS.Timeout | undefined;
+  private readonly options: WorkerOptions;
+  private readonly lock: Database;
+  private readonly damage: Damage | undefined;
+  private readonly ballast: Ballast | undefined;
+  /** The device, and not just the file's limit, is full: only what makes room is run. */
+  private squeezed = false;
+  /** The file says that it has a log. Nothing is committed before. */
+  private marked = false;
 
   constructor(options: WorkerOptions, modules: readonly Tables[]) {
-    this.db = openDatabase(options);
+    this.options = options;
+    const { db, lock, damage } = openSound(options, modules);
+    this.db = db;
+    this.lock = lock;
+    this.damage = damage;
     if (options.pagesMax !== undefined) this.db.pragma(`max_page_count = ${options.pagesMax}`);
+    if (options.ballastBytes !== undefined) this.ballast = new Ballast(options.path, options.ballastBytes);
+    this.begin = this.db.prepare('BEGIN IMMEDIATE');
+    this.commit = this.db.prepare('COMMIT');
+    this.rollback = this.db.prepare('ROLLBACK');
+    if (!this.mark()) {
+      this.squeeze();
+      this.mark();
+    } else if (this.ballast?.restore() === false) this.squeezed = true;
     for (const module of modules) {
       migrate(this.db, module);
       const owner = module.open(this.db);
@@ -51,14 +77,12 @@ class StoreThread {
       for (const name of Object.keys(owner.gauges?.() ?? {})) this.gaugeNames.push(`${module.name}.${name}`);
     }
     this.gaugeNames.push('store.pages', 'store.freePages');
-    this.begin = this.db.prepare('BEGIN IMMEDIATE');
-    this.commit = this.db.prepare('COMMIT');
-    this.rollback = this.db.prepare('ROLLBACK');
   }
 
   opened(): Reply {
     const sqlite = this.db.prepare('SELECT sqlite_version()').pluck().get() as string;
-    const opened = { operations: this.operationNames, gauges: this.gaugeNames, sqlite };
+    const { operationNames: operations, gaugeNames: gauges, damage } = this;
+    const opened = { operations, gauges, sqlite, damage };
     return { kind: 'opened', opened, gauges: this.gauges() };
   }
 
@@ -72,8 +96,7 @@ class StoreThread {
         send(this.query(request.id, request.name, request.args));
         return;
       case 'close':
-        clearTimeout(this.vacuumTimer);
-        this.db.close();
+        this.close();
         send({ kind: 'closed', id: request.id });
         port?.close();
         return;
@@ -83,6 +106,7 @@ class StoreThread {
   }
 
   private group(id: number, group: Batch | null, riders: Batch | null): Reply {
+    if (this.squeezed && !this.relax()) return this.drain(id, group, riders);
     const results = new Float64Array(group?.operations ?? 0).fill(Number.NaN);
     const failures = new Map<number, Failure>();
     try {
@@ -93,10 +117,10 @@ class StoreThread {
       });
     } catch (error) {
       const failure = describe(error);
-      if (FATAL.test(failure.code)) return { kind: 'failed', id, failure };
-      if (failure.code.startsWith('SQLITE_FULL')) return this.full(id, group, riders);
+      if (FATAL.test(failure.code)) return this.failed(id, failure);
+      if (isFull(failure)) return this.isAtLimit() ? this.full(id, group, riders) : this.drain(id, group, riders);
       const fatal = this.oneByOne(group, riders, results, failures);
-      if (fatal) return { kind: 'failed', id, failure: fatal };
+      if (fatal) return this.failed(id, fatal);
     }
     return { kind: 'committed', id, results, failures, gauges: this.gauges() };
   }
@@ -119,18 +143,96 @@ class StoreThread {
           const [end, operations] = this.transaction(() => this.units(part, results.subarray(done)));
           left = { ...left, start: end, units: left.units - part.units, operations: left.operations - operations };
         } catch (error) {
-          if (!describe(error).code.startsWith('SQLITE_FULL')) throw error;
+          if (!isFull(describe(error))) throw error;
           share = Math.floor(part.units / 2);
         }
       }
     } catch (error) {
       const failure = describe(error);
-      if (FATAL.test(failure.code)) return { kind: 'failed', id, failure };
+      if (FATAL.test(failure.code)) return this.failed(id, failure);
     }
     const done = (group?.units ?? 0) - (left?.units ?? 0);
     if (!ridersLeft && !left?.units)
       return { kind: 'committed', id, results, failures: new Map(), gauges: this.gauges() };
     return { kind: 'full', id, done, results, group: left, riders: ridersLeft, gauges: this.gauges() };
+  }
+
+  /**
+   * The device is full. What is to be written waits; deletions are run, and the pages they free are given back, in the
+   * space that the ballast has left. So the cloud's acknowledgements make room here, and so does whoever tidies up.
+   */
+  private drain(id: number, group: Batch | null, riders: Batch | null): Reply {
+    this.squeeze();
+    let left = riders;
+    try {
+      if (this.mark()) {
+        if (riders) this.transaction(() => this.units(riders, undefined));
+        left = null;
+        this.giveBack();
+      }
+    } catch (error) {
+      const failure = describe(error);
+      if (FATAL.test(failure.code)) return this.failed(id, failure);
+      if (!isFull(failure)) left = null;
+    }
+    if (!group && !left)
+      return { kind: 'committed', id, results: NO_RESULTS(), failures: new Map(), gauges: this.gauges() };
+    return { kind: 'full', id, done: 0, results: NO_RESULTS(), group, riders: left, gauges: this.gauges() };
+  }
+
+  private squeeze(): void {
+    this.squeezed = true;
+    this.ballast?.release();
+  }
+
+  /** Returns whether there is room again. Without a ballast it is simply tried. */
+  private relax(): boolean {
+    this.squeezed = !this.mark() || this.ballast?.restore() === false;
+    return !this.squeezed;
+  }
+
+  private mark(): boolean {
+    if (this.marked) return true;
+    try {
+      markOpen(this.db, this.options);
+      this.marked = true;
+    } catch (error) {
+      if (!isFull(describe(error))) throw error;
+    }
+    return this.marked;
+  }
+
+  /** Every free page, step by step, so that no step needs more log than the ballast has left. */
+  private giveBack(): void {
+    for (let before = Number.POSITIVE_INFINITY; ; ) {
+      this.db.pragma('wal_checkpoint(PASSIVE)');
+      const free = this.db.pragma('freelist_count', { simple: true }) as number;
+      if (free === 0 || free >= before) return;
+      before = free;
+      this.db.pragma(`incremental_vacuum(${VACUUM_STEP_PAGES})`);
+    }
+  }
+
+  private isAtLimit(): boolean {
+    const { pagesMax } = this.options;
+    if (!this.ballast || pagesMax === undefined) return true;
+    return (this.db.pragma('page_count', { simple: true }) as number) >= pagesMax - LIMIT_MARGIN_PAGES;
+  }
+
+  private failed(id: number, failure: Failure): Reply {
+    if (DAMAGE.test(failure.code)) suspect(this.options.path, failure.message);
+    return { kind: 'failed', id, failure };
+  }
+
+  private close(): void {
+    clearTimeout(this.vacuumTimer);
+    try {
+      markClosed(this.db);
+    } catch {
+      // No space for it: the log stays beside the file, as after a crash, and nothing is lost.
+    }
+    this.db.close();
+    this.lock.close();
   }
 
   /** One bad statement must not fail its neighbours: again, each unit in a transaction of its own. */
@@ -219,7 +321,7 @@ class StoreThread {
       return { kind: 'answer', id, value, gauges: this.gauges() };
     } catch (error) {
       const failure = describe(error);
-      return FATAL.test(failure.code) ? { kind: 'failed', id, failure } : { kind: 'refused', id, failure };
+      return FATAL.test(failure.code) ? this.failed(id, failure) : { kind: 'refused', id, failure };
     }
   }
 
@@ -249,6 +351,12 @@ class StoreThread {
     return Float64Array.from(values);
   }
 }
+
+function isFull({ code }: Failure): boolean {
+  return code.startsWith('SQLITE_FULL');
+}
+
+const NO_RESULTS = () => new Float64Array(0);
 
 function describe(error: unknown): Failure {
   return { code: systemCodeOf(error) ?? 'ERROR', message: messageOf(error) };
