@@ -53,6 +53,8 @@ export class InboundMessages {
     this.principal = { user: session.user, clientId: session.id };
   }
 
+  private readonly isAbandoned = (): boolean => this.owner.isClosed;
+
   /** Throws ProtocolError. */
   receive(frame: Buffer, bodyAt: number): void {
     const packet = decodePublish(frame, bodyAt, this.owner.version);
@@ -85,6 +87,7 @@ export class InboundMessages {
       props: properties?.bytes ?? null,
       sender: session.id,
       deadline: expiryS === undefined ? 0 : shared.clock.now() + expiryS * 1000,
+      isAbandoned: qos > 0 ? this.isAbandoned : undefined,
     };
     this.store(message, packetId);
   }

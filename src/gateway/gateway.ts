@@ -9,6 +9,7 @@ import { Intake } from '../bridge/intake.js';
 import { MqttUpstream } from '../bridge/mqtt-upstream.js';
 import { ReadingMap } from '../bridge/reading-map.js';
 import { Replayer } from '../bridge/replayer.js';
+import { Classes } from '../bridge/when-full.js';
 import { Broker } from '../broker/broker.js';
 import type { GatewayConfig } from '../config/gateway-schema.js';
 import { readSecret } from '../config/secret.js';
@@ -19,9 +20,11 @@ import type { Log } from '../lib/log.js';
 import type { GatewayId, Millis } from '../model/ids.js';
 import type { GatewayStatus } from '../model/status.js';
 import { Spool } from '../spool/spool.js';
+import { layoutOf } from '../store/layout.js';
 import { Store } from '../store/store.js';
 import { GatewayPages } from '../web/gateway-pages.js';
 import { WebServer } from '../web/server.js';
+import { damageGaps } from './damage-gaps.js';
 import { downtimeGaps, ReaderSet } from './reader-set.js';
 import { SpoolRoom } from './spool-room.js';
 import { gatewayStatus } from './status.js';
@@ -29,9 +32,8 @@ import { gatewayStatus } from './status.js';
 /** How long each step of an orderly end may take; together less than what service managers grant before they kill. */
 const BROKER_CLOSE_MS = 3_000;
 const REPLAY_CLOSE_MS = 3_000;
-const PAGE_BYTES = 4096;
-/** Above the ceiling for spooled rows: retained values, sessions and their queues live in the same file. */
-const BROKER_PAGES = 262_144;
+/** A message must not need more than this share of the spool, or it might wait for room for ever. */
+const PACKET_SHARE_MAX = 1 / 8;
 /** A restart shorter than this missed no poll. */
 const DOWNTIME_MS_MIN = 1_000;
 
@@ -74,22 +76,26 @@ export class Gateway {
     const { closer, hurry } = this;
     const budget = (ms: number) => (hurry.signal.aborted ? 0 : ms);
 
-    const pagesMax = Math.ceil(config.spool.bytesMax / PAGE_BYTES) + BROKER_PAGES;
-    const tables = [Spool.tables, Broker.tables];
-    const store = await Store.open({ path: config.spool.path, tables, pagesMax, log });
+    const { path, bytesMax, diskFreeMin, whenFull } = config.spool;
+    const layout = layoutOf(bytesMax);
+    const store = await Store.open({ path, tables: [Spool.tables, Broker.tables], ...layout, log });
+    if (store.damage)
+      log.error({ path, ...store.damage }, 'The spool file was damaged; what could be read is in a new one');
     closer.push('store', () => store.close());
     this.failed = store.failed;
     const spool = await Spool.open(store, clock);
     closer.push('spool', () => (store.state === 'open' ? spool.close() : undefined));
-    const room = await SpoolRoom.open(spool, config.spool.path, config.spool.bytesMax, config.spool.diskFreeMin);
-    closer.push('room', () => room.close());
-
     const replayer = openReplayer(config, spool, clock, log);
+    const classes = new Classes(whenFull, config.spool.classes);
+    const readUpTo = () => replayer.readUpTo;
+    const { drops } = classes;
+    const room = await SpoolRoom.open({ spool, store, path, layout, diskFreeMin, readUpTo, drops, clock, log });
+    closer.push('room', () => room.close());
     replayer.start();
     closer.push('replayer', () => replayer.stop(budget(REPLAY_CLOSE_MS)));
 
     const { topics, readings } = config.bridge;
-    const intake = new Intake({ spool, topics, readings: new ReadingMap(readings), hasRoom: room.hasRoom });
+    const intake = new Intake({ spool, topics, readings: new ReadingMap(readings), classes, hasRoom: room.hasRoom });
     closer.push('intake', () => intake.close());
 
     const broker = await Broker.open({
@@ -97,7 +103,7 @@ export class Gateway {
       admit: (message, identity, operations, done) => intake.admit(message, identity, operations, done),
       listeners: config.broker.listeners,
       limits: {
-        packetBytesMax: config.broker.packetBytesMax,
+        packetBytesMax: Math.min(config.broker.packetBytesMax, layout.rowsBytesMax * PACKET_SHARE_MAX),
         connectTimeoutMs: config.broker.connectTimeout,
         pendingMessagesMax: config.broker.clientPendingMax,
         sessionExpiryMaxS: config.broker.sessionExpiryMax / 1000,
@@ -114,6 +120,11 @@ export class Gateway {
     const before = await spool.stats();
     if (before.received > 0 && startedAt - spool.previous.aliveAt >= DOWNTIME_MS_MIN) {
       await broker.publish(downtimeGaps(config.readers, spool.previous.aliveAt, clock.now() as Millis));
+    }
+    const damage = await spool.damage();
+    if (damage) {
+      await broker.publish(damageGaps(damage.report, config.gateway.id, config.readers));
+      await spool.damageTold(damage.id);
     }
     const sink = { publish: (outgoing: Parameters<Broker['publish']>[0]) => broker.publish(outgoing) };
     const readers = new ReaderSet(config.readers, sink, clock, log);

@@ -204,6 +204,11 @@ export class Spool {
     return (this.store.gauge('store.pages') - this.store.gauge('store.freePages')) * PAGE_BYTES;
   }
 
+  /** Bytes of the file that hold nothing. */
+  get freeBytes(): number {
+    return this.store.gauge('store.freePages') * PAGE_BYTES;
+  }
+
   /** Costs nothing: the totals are kept with the rows, and travel with every answer of the store. */
   async stats(): Promise<SpoolStats> {
     const { store } = this;
@@ -225,7 +230,7 @@ export class Spool {
       oldestAt: Number.isNaN(oldestAt) ? null : (oldestAt as Millis),
       oldestAgeMs: Number.isNaN(oldestAt) ? 0 : Math.max(0, this.clock.now() - oldestAt),
       fileBytes: store.gauge('store.pages') * PAGE_BYTES,
-      freeBytes: store.gauge('store.freePages') * PAGE_BYTES,
+      freeBytes: this.freeBytes,
     };
   }
 
