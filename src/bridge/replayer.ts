@@ -7,11 +7,12 @@ import { Backoff, type BackoffOptions } from '../lib/backoff.js';
 import { sleep, within } from '../lib/clock.js';
 import { HoldfastError, messageOf } from '../lib/errors.js';
 import type { Millis, Seq } from '../model/ids.js';
+import type { SpoolRow } from '../model/row.js';
 import type { UpstreamStatus } from '../model/status.js';
 import { Carrier, type CarrierEvents, type CarrierOptions } from './carrier.js';
 import { DrainRate } from './drain-rate.js';
 import { accused, cautionOf, nextSuspicion, type Suspicion, type SuspicionEvent } from './suspicion.js';
-import type { BatchAbout, Upstream, UpstreamLink } from './upstream.js';
+import type { Upstream, UpstreamLink } from './upstream.js';
 
 /** A link that has lasted this long and brought an acknowledgement was a good one: the next wait starts small again. */
 const STABLE_LINK_MS = 10_000;
@@ -96,7 +97,7 @@ export class Replayer {
   }
 
   private async connectAndCarry(): Promise<void> {
-    const { upstream, spool, log } = this.options;
+    const { upstream, log } = this.options;
     const { signal } = this.stopping;
     const { url } = upstream;
     try {
@@ -105,10 +106,8 @@ export class Replayer {
       this.totals.connects++;
       log.info({ url, ...link.limits }, 'The upstream is connected');
       if (this.state !== 'held') this.become('online', null);
-      const head = (await spool.stats()).head;
-      const released = Math.max(this.released, head - 1) as Seq;
       if (!(await this.confront(link))) return;
-      const carrier = new Carrier(link, released, cautionOf(this.suspicion), this.options, this.events());
+      const carrier = new Carrier(link, this.released, cautionOf(this.suspicion), this.options, this.events());
       this.carrier = carrier;
       const { why, suspect } = await carrier.run();
       this.released = carrier.released;
@@ -131,37 +130,43 @@ export class Replayer {
   }
 
   /**
-   * One row ends every link. Before it is set aside another one is sent alone: only if the cloud takes that one it is the
-   * row, and not a cloud that takes nothing. Returns whether the link can still be used.
+   * One row ends every link. Before it is set aside another one is sent alone, and then the accused once more: only if the
+   * cloud takes the one and not the other, on the same link, it is the row, and neither the line nor a cloud that takes
+   * nothing. Returns whether the link can still be used.
    */
   private async confront(link: UpstreamLink): Promise<boolean> {
-    const { spool, batcher, log } = this.options;
+    const { spool, log } = this.options;
     const seq = accused(this.suspicion);
     const cause = this.suspicion?.cause ?? '';
     if (seq === null) return true;
+    const [row] = await spool.peek((seq - 1) as Seq, 1, CONFRONT_BYTES_MAX);
     // Its neighbour may be as bad; so each attempt takes one twice as far away.
-    const rows = await spool.peek(seq, 2 ** (this.confronted++ % CONFRONTATIONS), CONFRONT_BYTES_MAX);
-    const other = rows.at(-1);
-    const [batch] = other ? await batcher.encode([other], link.limits.payloadBytesMax) : [];
-    const outcome = batch?.payload ? await this.trySending(link, batch.payload, batch) : 'nothing to compare with';
-    if (outcome === null) {
-      log.error({ seq, cause }, 'The upstream takes every message but this one; it is set aside');
-      await spool.bury(seq, `refused: ${cause}`);
+    const others = await spool.peek(seq, 2 ** (this.confronted++ % CONFRONTATIONS), CONFRONT_BYTES_MAX);
+    const outcome = await this.trySending(link, others.at(-1));
+    if (outcome !== null) {
+      this.suspect({ type: 'cleared' });
+      this.become('held', `the upstream does not take seq ${seq} (${cause}), and no other row either: ${outcome}`);
+    } else {
+      if (row?.seq === seq && (await this.trySending(link, row)) !== null) {
+        log.error({ seq, cause }, 'The upstream takes every message but this one; it is set aside');
+        await spool.bury(seq, `refused: ${cause}`);
+      }
       this.suspicion = null;
       this.confronted = 0;
-      return true;
     }
-    this.suspect({ type: 'cleared' });
-    this.become('held', `the upstream does not take seq ${seq} (${cause}), and no other row either: ${outcome}`);
     void link.close();
     await link.closed;
     return false;
   }
 
   /** Null when it was taken, otherwise the reason why not. */
-  private async trySending(link: UpstreamLink, payload: Uint8Array, about: BatchAbout): Promise<string | null> {
+  private async trySending(link: UpstreamLink, row: SpoolRow | undefined): Promise<string | null> {
+    const { batcher, ackTimeoutMs } = this.options;
+    if (!row) return 'there is none to compare it with';
     try {
-      const answer = await within(link.send(payload, about), this.options.ackTimeoutMs, 'The acknowledgement');
+      const [batch] = await batcher.encode([row], link.limits.payloadBytesMax);
+      if (!batch?.payload) return 'the next one is too large';
+      const answer = await within(link.send(batch.payload, batch), ackTimeoutMs, 'The acknowledgement');
       return answer.kind === 'taken' ? null : answer.cause;
     } catch (error) {
       return messageOf(error);

@@ -69,7 +69,7 @@ export function cautionOf(suspicion: Suspicion | null): Caution | null {
 
 /** The single row that ends every link, if it has come to that. */
 export function accused(suspicion: Suspicion | null): Seq | null {
-  if (!suspicion || suspicion.batch.rows !== 1 || suspicion.aloneDrops < ALONE_DROPS_MAX) return null;
+  if (suspicion?.batch.rows !== 1 || suspicion.aloneDrops < ALONE_DROPS_MAX) return null;
   return suspicion.batch.first;
 }
 
