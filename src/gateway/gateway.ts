@@ -4,6 +4,8 @@
  *
  *     store → spool → replayer → intake → broker → readers → web
  */
+import { statfs } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { Batcher } from '../bridge/batcher.js';
 import { Intake } from '../bridge/intake.js';
 import { MqttUpstream } from '../bridge/mqtt-upstream.js';
@@ -15,12 +17,13 @@ import type { GatewayConfig } from '../config/gateway-schema.js';
 import { readSecret } from '../config/secret.js';
 import { type Clock, systemClock } from '../lib/clock.js';
 import { Closer } from '../lib/closer.js';
+import { makeFolder } from '../lib/folder.js';
 import type { HoldfastError } from '../lib/errors.js';
 import type { Log } from '../lib/log.js';
 import type { GatewayId, Millis } from '../model/ids.js';
 import type { GatewayStatus } from '../model/status.js';
 import { Spool } from '../spool/spool.js';
-import { layoutOf } from '../store/layout.js';
+import { layoutOf, SPOOL_BYTES_MIN } from '../store/layout.js';
 import { Store } from '../store/store.js';
 import { GatewayPages } from '../web/gateway-pages.js';
 import { WebServer } from '../web/server.js';
@@ -77,7 +80,7 @@ export class Gateway {
     const budget = (ms: number) => (hurry.signal.aborted ? 0 : ms);
 
     const { path, bytesMax, diskFreeMin, whenFull } = config.spool;
-    const layout = layoutOf(bytesMax);
+    const layout = layoutOf(await affordable(path, bytesMax, log));
     const store = await Store.open({ path, tables: [Spool.tables, Broker.tables], ...layout, log });
     if (store.damage)
       log.error({ path, ...store.damage }, 'The spool file was damaged; what could be read is in a new one');
@@ -147,6 +150,16 @@ export class Gateway {
       'The gateway is open',
     );
   }
+}
+
+/** The ceiling, or the whole device where that is smaller: what is kept aside is measured by it. */
+async function affordable(path: string, bytesMax: number, log: Log): Promise<number> {
+  const folder = dirname(path);
+  makeFolder(folder);
+  const { blocks, bsize } = await statfs(folder);
+  if (blocks * bsize >= bytesMax) return bytesMax;
+  log.warn({ path, bytesMax, deviceBytes: blocks * bsize }, 'spool.bytesMax is more than the device has');
+  return Math.max(SPOOL_BYTES_MIN, blocks * bsize);
 }
 
 function openReplayer(config: GatewayConfig, spool: Spool, clock: Clock, log: Log): Replayer {

@@ -16,6 +16,8 @@ import type { Tables } from './tables.js';
 /** First version without the WAL-reset corruption (3.7.0 to 3.51.2). */
 const SQLITE_VERSION_MIN = [3, 51, 3] as const;
 const SYNCHRONOUS_FULL = 2;
+/** To set it anew would be a write, which a full device refuses. */
+const INCREMENTAL = 2;
 const BUSY_TIMEOUT_MS = 5_000;
 /** 1000 pages of 4 KiB bound the write-ahead log to about 4 MiB between checkpoints. */
 const WAL_AUTOCHECKPOINT_PAGES = 1_000;
@@ -49,7 +51,7 @@ export function connect({ path, busyTimeoutMs }: DatabaseOptions): Database {
 /** Makes the connection a durable one. Throws `spool.not-durable`, and what SQLite throws. */
 export function prepare(db: Database, { path, logPagesMax }: DatabaseOptions): void {
   // Takes effect only while the file has no tables yet; lets the file shrink after a drain.
-  db.pragma('auto_vacuum = INCREMENTAL');
+  if (db.pragma('auto_vacuum', { simple: true }) !== INCREMENTAL) db.pragma('auto_vacuum = INCREMENTAL');
   db.pragma('journal_mode = WAL');
   db.pragma('synchronous = FULL');
   db.pragma(`wal_autocheckpoint = ${logPagesMax ?? WAL_AUTOCHECKPOINT_PAGES}`);

@@ -1,6 +1,8 @@
 /** How one ceiling in bytes is shared out among the file, its log and the space kept aside, all of which lie on the disk. */
 const PAGE_BYTES = 4096;
 const KIB = 1024;
+/** Below this nothing would be left for messages. */
+export const SPOOL_BYTES_MIN = 4096 * KIB;
 /** A larger log between checkpoints saves nothing more; a smaller one makes every commit a checkpoint. */
 const LOG_BYTES = { min: 256 * KIB, max: 4096 * KIB };
 /** Of the ceiling, as far as that lies within the bounds. */
@@ -20,7 +22,7 @@ export interface Layout {
   readonly ballastBytes: number;
 }
 
-/** `bytesMax` is at least 4 MiB. The log may grow by one group over its limit before it is checkpointed. */
+/** `bytesMax` is at least `SPOOL_BYTES_MIN`. The log may grow by one group over its limit before it is checkpointed. */
 export function layoutOf(bytesMax: number): Layout {
   const logBytes = Math.min(LOG_BYTES.max, Math.max(LOG_BYTES.min, Math.floor(bytesMax * LOG_SHARE)));
   const groupBytesMax = logBytes;
