@@ -39,8 +39,9 @@ export interface DatabaseOptions {
 export function connect({ path, busyTimeoutMs }: DatabaseOptions): Database {
   const db = new SQLite(path, { timeout: busyTimeoutMs ?? BUSY_TIMEOUT_MS });
   try {
-    assertVersion(db);
+    // First of all, or the first statement makes a shared-memory file, for which a full device has no room.
     db.pragma('locking_mode = EXCLUSIVE');
+    assertVersion(db);
     return db;
   } catch (error) {
     db.close();

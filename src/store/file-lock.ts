@@ -9,6 +9,8 @@ import { HoldfastError, systemCodeOf } from '../lib/errors.js';
 export function lockFile(path: string, timeoutMs: number): Database {
   const lock = new SQLite(`${path}-lock`, { timeout: timeoutMs });
   try {
+    // Otherwise even this transaction, which writes nothing, would have a journal on the device.
+    lock.pragma('journal_mode = MEMORY');
     lock.exec('BEGIN EXCLUSIVE');
     return lock;
   } catch (error) {

@@ -6,8 +6,8 @@ import mqttPacket, { type IPublishPacket } from 'mqtt-packet';
 import type { Seq } from '../../src/model/ids.js';
 import { decodeBatch } from '../../src/wire/decode.js';
 import { message, openSpool } from '../helpers/spool.js';
-import { tempDir } from '../helpers/tmp.js';
 import { TinyBroker } from '../helpers/tiny-broker.js';
+import { tempDir } from '../helpers/tmp.js';
 import { range, startReplayer } from '../helpers/uplink.js';
 import { until } from '../helpers/wait.js';
 
