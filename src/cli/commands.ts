@@ -6,6 +6,7 @@ import { demo } from './demo.js';
 import { gateway } from './gateway.js';
 import { ingest } from './ingest.js';
 import { simulate } from './simulate.js';
+import { spool } from './spool.js';
 
 /** Every command of the program, in the order in which help lists them. */
-export const commands: readonly CliCommand[] = [gateway, ingest, demo, simulate, check, config, decode];
+export const commands: readonly CliCommand[] = [gateway, ingest, demo, simulate, check, config, spool, decode];

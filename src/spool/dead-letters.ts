@@ -1,4 +1,6 @@
 /** Rows that the cloud can never take: kept, counted, and put back into the queue when somebody asks for it. */
+
+import type { Row } from '../store/salvage.js';
 import type { LostRanges } from './lost-ranges.js';
 import type { InsertArgs, Rows } from './tables.js';
 
@@ -48,11 +50,13 @@ export class DeadLetters {
   /** Puts a dead letter at the end of the queue, as a new row. Returns its new seq, or 0 when there is no such letter. */
   requeue(seq: number, at: number): number {
     const { state } = this.rows;
-    const row = this.letter.get(seq) as [...Parameters<Rows['insert']>] | undefined;
+    const row = this.letter.get(seq) as Row | undefined;
     if (!row) return 0;
     this.removeLetter.run(seq);
+    const { aliveAt } = state;
     const fresh = this.rows.insert(...([...row, at] as unknown as InsertArgs));
-    // It has been counted when it came in first.
+    // It came in, and was counted, long ago.
+    state.aliveAt = aliveAt;
     state.received--;
     state.dead--;
     return fresh;

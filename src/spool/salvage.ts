@@ -51,12 +51,12 @@ export function salvageSpool(rows: Rows, dead: DeadLetters, old: Database | unde
   const write = rows.db.prepare('UPDATE spool_state SET rows = ?, bytes = ?, received = ?, dead = ?, alive_at = ?');
   const writeState = () => {
     const { state } = rows;
-    write.run(state.rows, state.bytes, state.received, state.dead, now);
+    write.run(state.rows, state.bytes, state.received, state.dead, state.aliveAt);
   };
   if (old) {
     inPieces(
       rows.db,
-      readableRows(old, 'spool', COLUMNS, tail),
+      readableRows(old, 'spool', COLUMNS, { upTo: tail }),
       ([seq, ...row]) => {
         if (insert(row) === 0) return;
         salvaged++;
@@ -73,6 +73,7 @@ export function salvageSpool(rows: Rows, dead: DeadLetters, old: Database | unde
       ([, ...letter]) => {
         const seq = insert(letter.slice(0, 8));
         if (seq > 0) dead.bury(seq, letter[8] as number, letter[9] as string);
+        rows.state.aliveAt = state?.alive_at ?? rows.state.aliveAt;
       },
       writeState,
     );

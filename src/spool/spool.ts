@@ -52,7 +52,7 @@ export interface LostSeqs {
 }
 
 export interface PreviousLife {
-  /** The last commit before this start. */
+  /** When the newest row before this start came in; when the file was made, if there was none. */
   readonly aliveAt: Millis;
   /** Set when the last run closed the spool in order. */
   readonly closedAt: Millis | null;
@@ -83,7 +83,7 @@ export class Spool {
   }
 
   /** The row of a message, as an operation of a unit that may hold more than this row. */
-  row(input: SpoolInput): Op {
+  row(input: SpoolInput & { readonly enqueuedAt?: Millis }): Op {
     const { topic, payload, props, asset, metric, deviceTs } = input;
     return {
       op: this.insert,
@@ -100,7 +100,7 @@ export class Spool {
   }
 
   /** Resolves with the rows' seqs once all of them are durable; all or none. */
-  async enqueue(inputs: readonly SpoolInput[]): Promise<Seq[]> {
+  async enqueue(inputs: readonly (SpoolInput & { readonly enqueuedAt?: Millis })[]): Promise<Seq[]> {
     return (await this.store.commit(inputs.map((input) => this.row(input)))) as Seq[];
   }
 

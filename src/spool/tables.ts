@@ -70,6 +70,8 @@ const PEEK_STEP_ROWS = 128;
 /** `received = rows + acknowledged + dropped + dead`, at every commit. */
 export interface State {
   epoch: string;
+  /** When the newest row came in. Neither a start nor an acknowledgement is a sign that anything was read in the plant. */
+  aliveAt: number;
   rows: number;
   bytes: number;
   received: number;
@@ -121,7 +123,7 @@ function open(db: Database): OpenTables {
     aliveAt: number;
     closedAt: number | null;
   };
-  unlessFull(() => db.prepare('UPDATE spool_state SET closed_at = NULL, alive_at = ?').run(now));
+  unlessFull(() => db.prepare('UPDATE spool_state SET closed_at = NULL').run());
 
   const insertRow = db.prepare('INSERT INTO spool VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)');
   const size = 'length(payload) + octet_length(topic) + ifnull(length(props), 0)';
@@ -129,7 +131,9 @@ function open(db: Database): OpenTables {
   const deleteUpTo = db.prepare('DELETE FROM spool WHERE seq <= ?');
   const page = db.prepare('SELECT * FROM spool WHERE seq > ? ORDER BY seq LIMIT ?').raw();
   const firstRow = db.prepare('SELECT seq, enqueued_at FROM spool ORDER BY seq LIMIT 1').raw();
-  const readState = db.prepare('SELECT epoch, rows, bytes, received, acknowledged, dead, dropped FROM spool_state');
+  const readState = db.prepare(
+    'SELECT epoch, rows, bytes, received, acknowledged, dead, dropped, alive_at AS aliveAt FROM spool_state',
+  );
   const readTail = db.prepare("SELECT seq FROM sqlite_sequence WHERE name = 'spool'").pluck();
   const writeState = db.prepare(
     `UPDATE spool_state SET rows = ?, bytes = ?, received = ?, acknowledged = ?, dead = ?, dropped = ?, alive_at = ?,
@@ -172,6 +176,7 @@ function open(db: Database): OpenTables {
     tail = seq;
     state.rows++;
     state.received++;
+    state.aliveAt = enqueuedAt;
     const bytes = payload.length + Buffer.byteLength(topic) + (props?.length ?? 0);
     state.bytes += bytes;
     bytesIn += bytes;
@@ -267,8 +272,8 @@ function open(db: Database): OpenTables {
     },
     beforeCommit() {
       if (!dirty) return;
-      const { rows, bytes, received, acknowledged, dead, dropped } = state;
-      writeState.run(rows, bytes, received, acknowledged, dead, dropped, Date.now(), closedAt);
+      const { rows, bytes, received, acknowledged, dead, dropped, aliveAt } = state;
+      writeState.run(rows, bytes, received, acknowledged, dead, dropped, aliveAt, closedAt);
       dirty = false;
     },
     afterRollback() {

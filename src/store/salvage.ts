@@ -19,17 +19,22 @@ const CANNOT_WRITE = /^SQLITE_(FULL|IOERR|NOMEM|READONLY)/;
 export type Row = readonly unknown[];
 
 /**
- * Rows of `table` by rising rowid, as many as can be read: rowid and then the columns of `list`. `upTo` is the highest
- * rowid if it is known.
+ * Rows of `table` by rising rowid, as many as can be read: rowid and then the columns of `list`. `after` leaves the first
+ * ones away; `upTo` is the highest rowid if it is known.
  */
-export function* readableRows(old: Database, table: string, list: string, upTo?: number): Generator<Row> {
+export function* readableRows(
+  old: Database,
+  table: string,
+  list: string,
+  { after: start = 0, upTo }: { readonly after?: number; readonly upTo?: number | undefined } = {},
+): Generator<Row> {
   const select = (where: string) => old.prepare(`SELECT rowid, ${list} FROM ${table} WHERE ${where}`).raw();
   const piece = attempt(() => select('rowid > ? ORDER BY rowid LIMIT ?'));
   const one = attempt(() => select('rowid = ?'));
   if (!piece || !one) return;
   const end = upTo ?? attempt(() => old.prepare(`SELECT max(rowid) FROM ${table}`).pluck().get() as number) ?? Infinity;
-  const first = attempt(() => piece.get(0, 1) as Row | undefined);
-  let after = first ? (first[0] as number) - 1 : 0;
+  const first = attempt(() => piece.get(start, 1) as Row | undefined);
+  let after = first ? (first[0] as number) - 1 : start;
   for (let misses = 0; misses < MISSES_MAX && after < end; ) {
     const rows = attempt(() => piece.all(after, PIECE_ROWS) as Row[]);
     if (rows && rises(rows, after)) {
