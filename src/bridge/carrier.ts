@@ -186,7 +186,8 @@ export class Carrier {
   /** Reads are one after the other, because each starts where the last one ended; encoding overlaps with them. */
   private async read(): Promise<void> {
     const { spool, batcher } = this.options;
-    const { rows, lost } = await spool.read(this.readAfter, this.rowsMax(), READ_BYTES_MAX);
+    const { rows, lost, unsound } = await spool.read(this.readAfter, this.rowsMax(), READ_BYTES_MAX);
+    if (unsound.length > 0) return this.setAsideUnsound(unsound);
     const newest = rows.at(-1);
     this.unreadSince = this.options.clock.mono();
     const entry: Ahead = { batches: undefined };
@@ -204,6 +205,13 @@ export class Carrier {
         this.wake.notify();
       })
       .catch((error) => this.end(messageOf(error)));
+  }
+
+  /** Then it is read again from the same place, and the cloud is told with what is around them. */
+  private async setAsideUnsound(seqs: readonly Seq[]): Promise<void> {
+    const { spool, log } = this.options;
+    log.error({ seqs }, 'Messages have changed on the disk; they are set aside');
+    for (const seq of seqs) await spool.bury(seq, 'spool-corrupt');
   }
 
   /** No rows are left up to the tail, but perhaps word of some that will never come. */

@@ -17,7 +17,7 @@ import type { GatewayConfig } from '../config/gateway-schema.js';
 import { readSecret } from '../config/secret.js';
 import { type Clock, systemClock } from '../lib/clock.js';
 import { Closer } from '../lib/closer.js';
-import type { HoldfastError } from '../lib/errors.js';
+import { type HoldfastError, messageOf } from '../lib/errors.js';
 import { makeFolder } from '../lib/folder.js';
 import type { Log } from '../lib/log.js';
 import type { GatewayId, Millis } from '../model/ids.js';
@@ -122,13 +122,10 @@ export class Gateway {
 
     const before = await spool.stats();
     if (before.received > 0 && startedAt - spool.previous.aliveAt >= DOWNTIME_MS_MIN) {
-      await broker.publish(downtimeGaps(config.readers, spool.previous.aliveAt, clock.now() as Millis));
+      noted(broker.publish(downtimeGaps(config.readers, spool.previous.aliveAt, clock.now() as Millis)), log);
     }
     const damage = await spool.damage();
-    if (damage) {
-      await broker.publish(damageGaps(damage.report, config.gateway.id, config.readers));
-      await spool.damageTold(damage.id);
-    }
+    if (damage) noted(spool.tellDamage(damage.id, damageGaps(damage.report, config.gateway.id, config.readers)), log);
     const sink = { publish: (outgoing: Parameters<Broker['publish']>[0]) => broker.publish(outgoing) };
     const readers = new ReaderSet(config.readers, sink, clock, log);
     readers.start();
@@ -150,6 +147,11 @@ export class Gateway {
       'The gateway is open',
     );
   }
+}
+
+/** A start does not wait for its gap records: on a full device they wait for room like everything else. */
+function noted(gaps: Promise<unknown>, log: Log): void {
+  gaps.catch((error) => log.warn({ cause: messageOf(error) }, 'Gap records of this start could not be written yet'));
 }
 
 /** The ceiling, or the whole device where that is smaller: what is kept aside is measured by it. */

@@ -4,6 +4,8 @@ import type { Row } from '../store/salvage.js';
 import type { LostRanges } from './lost-ranges.js';
 import type { InsertArgs, Rows } from './tables.js';
 
+const COLUMNS = 'topic, payload, props, flags, asset_id, metric_name, device_ts';
+
 export type DeadLetter = [seq: number, reason: string, topic: string, bytes: number, buriedAt: number];
 
 export class DeadLetters {
@@ -21,11 +23,16 @@ export class DeadLetters {
     this.rows = rows;
     this.lost = lost;
     this.sizeOf = db.prepare(`SELECT ${size} FROM spool WHERE seq = ?`).pluck();
-    this.copy = db.prepare('INSERT INTO dead_letters SELECT *, ?, ? FROM spool WHERE seq = ?');
+    // A damaged row may hold anything, and has to find a place here all the same.
+    this.copy = db.prepare(
+      `INSERT INTO dead_letters
+       SELECT seq, CAST(ifnull(topic, '') AS TEXT), CAST(ifnull(payload, x'') AS BLOB), CAST(props AS BLOB),
+         CAST(ifnull(flags, 0) AS INTEGER), CAST(asset_id AS TEXT), CAST(metric_name AS TEXT),
+         CAST(device_ts AS INTEGER), CAST(ifnull(enqueued_at, 0) AS INTEGER), ?, ?
+       FROM spool WHERE seq = ?`,
+    );
     this.remove = db.prepare('DELETE FROM spool WHERE seq = ?');
-    this.letter = db
-      .prepare('SELECT topic, payload, props, flags, asset_id, metric_name, device_ts FROM dead_letters WHERE seq = ?')
-      .raw();
+    this.letter = db.prepare(`SELECT ${COLUMNS} FROM dead_letters WHERE seq = ?`).raw();
     this.removeLetter = db.prepare('DELETE FROM dead_letters WHERE seq = ?');
     this.list = db
       .prepare(`SELECT seq, reason, topic, ${size}, buried_at FROM dead_letters ORDER BY seq DESC LIMIT ?`)
@@ -35,13 +42,13 @@ export class DeadLetters {
   /** Sets a row aside. Returns 0 when it is gone already. */
   bury(seq: number, buriedAt: number, reason: string): number {
     const { state } = this.rows;
-    const bytes = this.sizeOf.get(seq) as number | undefined;
+    const bytes = this.sizeOf.get(seq) as number | null | undefined;
     if (bytes === undefined) return 0;
     this.copy.run(buriedAt, reason, seq);
     this.remove.run(seq);
     this.lost.add(seq, seq, reason);
     state.rows--;
-    state.bytes -= bytes;
+    state.bytes -= bytes ?? 0;
     state.dead++;
     this.rows.changed();
     return 1;

@@ -3,6 +3,7 @@
  * to the list of what the cloud is told of, and each series gets a gap record that says from when to when how many of its
  * readings are missing. One gap record per series is enough, however often its rows are dropped: it grows.
  */
+import { checksum } from './checksum.js';
 import { DROPPABLE_BIT, flagsOf, typeOf } from './flags.js';
 import type { LostRanges } from './lost-ranges.js';
 import type { Rows } from './tables.js';
@@ -64,7 +65,7 @@ export class Dropping {
       )
       .raw();
     this.remove = rows.db.prepare('DELETE FROM spool WHERE seq BETWEEN ? AND ?');
-    this.rewrite = rows.db.prepare('UPDATE spool SET payload = ?, device_ts = ? WHERE seq = ?');
+    this.rewrite = rows.db.prepare('UPDATE spool SET payload = ?, device_ts = ?, checksum = ? WHERE seq = ?');
   }
 
   /** Drops droppable rows after `after` until they make up `bytes`, or no more are found. Returns how many. */
@@ -144,7 +145,9 @@ export class Dropping {
     const { state } = this.rows;
     const { topic, asset, metric, from, to, count } = gap;
     const payload = Buffer.from(JSON.stringify({ from, to, count, reason: REASON }));
-    if (gap.seq > 0 && this.rewrite.run(payload, to, gap.seq).changes === 1) state.bytes += payload.length - gap.bytes;
+    const sum = checksum(topic, payload, null, GAP_FLAGS, asset, metric, to);
+    if (gap.seq > 0 && this.rewrite.run(payload, to, sum, gap.seq).changes === 1)
+      state.bytes += payload.length - gap.bytes;
     else gap.seq = this.rows.insert(topic, payload, null, GAP_FLAGS, asset, metric, to, at);
     gap.bytes = payload.length;
   }

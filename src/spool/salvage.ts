@@ -5,6 +5,7 @@
 import type { Database } from 'better-sqlite3';
 import { attempt, inPieces, type Row, readableRows, tryWrite } from '../store/salvage.js';
 import type { Damage } from '../store/tables.js';
+import { isSound } from './checksum.js';
 import type { DeadLetters } from './dead-letters.js';
 import { epochTime } from './epoch.js';
 import type { InsertArgs, Rows } from './tables.js';
@@ -56,9 +57,10 @@ export function salvageSpool(rows: Rows, dead: DeadLetters, old: Database | unde
   if (old) {
     inPieces(
       rows.db,
-      readableRows(old, 'spool', COLUMNS, { upTo: tail }),
+      readableRows(old, 'spool', `${COLUMNS}, ${sumColumn(old)}`, { upTo: tail }),
       ([seq, ...row]) => {
-        if (insert(row) === 0) return;
+        const sum = row.pop() as number | null;
+        if (!isSound(row as unknown as InsertArgs, sum) || insert(row) === 0) return;
         salvaged++;
         const asset = row[4] as string | null;
         if (asset !== null && known.size < ASSETS_MAX) known.add(asset);
@@ -88,6 +90,12 @@ export function salvageSpool(rows: Rows, dead: DeadLetters, old: Database | unde
     assets: [...known],
   };
   rows.db.prepare('INSERT INTO spool_damage (report) VALUES (?)').run(JSON.stringify(report));
+}
+
+/** Older files have none. */
+function sumColumn(old: Database): string {
+  const has = attempt(() => old.prepare("SELECT 1 FROM pragma_table_info('spool') WHERE name = 'checksum'").get());
+  return has ? 'checksum' : 'NULL';
 }
 
 interface Times {

@@ -4,10 +4,12 @@ import SQLite from 'better-sqlite3';
 import { HoldfastError, messageOf } from '../lib/errors.js';
 import type { Millis, Seq } from '../model/ids.js';
 import type { SpoolInput } from '../model/row.js';
-import { attempt, readableRows } from '../store/salvage.js';
+import { attempt, type Row, readableRows } from '../store/salvage.js';
 import { type Snapshot, takeSnapshot } from '../store/snapshot.js';
 import { scanWal } from '../store/wal-scan.js';
+import { isSound } from './checksum.js';
 import { DROPPABLE_BIT, isRetained, qosOf, typeOf } from './flags.js';
+import type { InsertArgs } from './tables.js';
 
 const COLUMNS = 'topic, payload, props, flags, asset_id, metric_name, device_ts, enqueued_at';
 const SIZE = 'length(payload) + octet_length(topic) + ifnull(length(props), 0)';
@@ -133,7 +135,17 @@ export class SpoolFile {
     const letters = one('SELECT count(*) FROM dead_letters');
     if (letters !== dead) yield `the totals say ${dead} dead letters, the table has ${letters}`;
     const newest = one('SELECT ifnull(max(seq), 0) FROM spool');
+    const unsound: number[] = [];
+    for (const [seq, ...row] of this.sums())
+      if (!isSound(row.slice(0, 8) as unknown as InsertArgs, row[8] as number | null)) unsound.push(seq as number);
+    if (unsound.length > 0)
+      yield `${unsound.length} rows have changed since they were written: seq ${unsound.slice(0, 20).join(', ')}`;
     if (newest > tail) yield `seq ${newest} is stored, but the counter stands at ${tail}`;
+  }
+
+  private *sums(): Generator<Row> {
+    const hasSums = this.db.prepare("SELECT 1 FROM pragma_table_info('spool') WHERE name = 'checksum'").get();
+    if (hasSums) yield* readableRows(this.db, 'spool', `${COLUMNS}, checksum`);
   }
 
   private read<T>(query: () => T): T {

@@ -45,6 +45,12 @@ export interface SpoolStats {
   readonly freeBytes: number;
 }
 
+export interface Reading {
+  readonly rows: SpoolRow[];
+  readonly lost: LostSeqs[];
+  readonly unsound: Seq[];
+}
+
 export interface LostSeqs {
   readonly from: Seq;
   readonly to: Seq;
@@ -107,21 +113,25 @@ export class Spool {
   /**
    * Rows with `seq > after` in order: at most `rowsMax`, and at most `bytesMax` unless one row alone is larger. Only
    * committed rows are seen. Payloads are views of one buffer that this answer owns. `lost` are the ranges of seqs before
-   * the last row that will never come, or all of them when there are no rows.
+   * the last row that will never come, or all of them when there are no rows. `unsound` are rows that are not what was
+   * written: they are to be set aside.
    */
-  async read(after: Seq, rowsMax: number, bytesMax: number): Promise<{ rows: SpoolRow[]; lost: LostSeqs[] }> {
+  async read(after: Seq, rowsMax: number, bytesMax: number): Promise<Reading> {
     const reader = new ArenaReader(await this.store.query<ArrayBuffer>('spool.peek', after, rowsMax, bytesMax));
     const rows: SpoolRow[] = [];
+    const unsound: Seq[] = [];
     let previous: number = after;
     for (let seq = reader.value(); seq !== null; seq = reader.value()) {
       assert((seq as number) > previous, 'rows are read in the order of their seq', { seq, previous });
       previous = seq as number;
-      rows.push(readRow(seq as Seq, reader));
+      const row = readRow(seq as Seq, reader);
+      if (reader.value() === 1) rows.push(row);
+      else unsound.push(row.seq);
     }
     const lost: LostSeqs[] = [];
     for (let from = reader.value(); from !== null; from = reader.value())
       lost.push({ from: from as Seq, to: reader.value() as Seq, reason: reader.value() as string });
-    return { rows, lost };
+    return { rows, lost, unsound };
   }
 
   /** The rows of `read`. */
@@ -174,15 +184,16 @@ export class Spool {
     this.store.hasten();
   }
 
-  /** What damage took from an earlier file, until `damageTold`. */
+  /** What damage took from an earlier file, until `tellDamage`. */
   async damage(): Promise<{ id: number; report: DamageReport } | undefined> {
     const found = await this.store.query<[number, string] | undefined>('spool.damage');
     return found && { id: found[0], report: JSON.parse(found[1]) as DamageReport };
   }
 
-  /** The gap records about it are durable. */
-  async damageTold(id: number): Promise<void> {
-    await this.store.commit([{ op: this.store.operation('spool.damageTold'), args: [id] }]);
+  /** Puts the gap records about it into the queue, durably, and only once. */
+  async tellDamage(id: number, gaps: readonly SpoolInput[]): Promise<void> {
+    const told: Op = { op: this.store.operation('spool.damageTold'), args: [id], guard: true };
+    await this.store.commit([told, ...gaps.map((gap) => this.row(gap))]);
   }
 
   /** Resolves when rows may have come or gone since the call. */

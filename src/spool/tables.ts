@@ -9,7 +9,8 @@ import type { Database } from 'better-sqlite3';
 import { assert } from '../lib/assert.js';
 import { ArenaWriter } from '../store/arena.js';
 import { unlessFull } from '../store/full.js';
-import type { OpenTables, Tables } from '../store/tables.js';
+import type { OpenTables, Tables, Value } from '../store/tables.js';
+import { checksum, isSound } from './checksum.js';
 import { DeadLetters } from './dead-letters.js';
 import { Dropping } from './dropping.js';
 import { newEpoch } from './epoch.js';
@@ -61,7 +62,8 @@ const MIGRATIONS = [
      id     INTEGER PRIMARY KEY,
      report TEXT NOT NULL
    ) STRICT;
-   ALTER TABLE spool_state ADD COLUMN dropped INTEGER NOT NULL DEFAULT 0;`,
+   ALTER TABLE spool_state ADD COLUMN dropped INTEGER NOT NULL DEFAULT 0;
+   ALTER TABLE spool ADD COLUMN checksum INTEGER;`,
 ];
 
 /** Rows are taken from the table in steps of this many, so that a limit in bytes is overshot by one step at most. */
@@ -111,6 +113,7 @@ type RawRow = [
   metric: string | null,
   deviceTs: number | null,
   enqueuedAt: number,
+  checksum: number | null,
 ];
 
 function open(db: Database): OpenTables {
@@ -125,7 +128,7 @@ function open(db: Database): OpenTables {
   };
   unlessFull(() => db.prepare('UPDATE spool_state SET closed_at = NULL').run());
 
-  const insertRow = db.prepare('INSERT INTO spool VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)');
+  const insertRow = db.prepare('INSERT INTO spool VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)');
   const size = 'length(payload) + octet_length(topic) + ifnull(length(props), 0)';
   const measure = db.prepare(`SELECT count(*), total(${size}) FROM spool WHERE seq <= ?`).raw();
   const deleteUpTo = db.prepare('DELETE FROM spool WHERE seq <= ?');
@@ -166,8 +169,9 @@ function open(db: Database): OpenTables {
   load();
 
   const insert = (...row: InsertArgs): number => {
-    const [topic, payload, props, , , , , enqueuedAt] = row;
-    const seq = Number(insertRow.run(...row).lastInsertRowid);
+    const [topic, payload, props, flags, asset, metric, deviceTs, enqueuedAt] = row;
+    const sum = checksum(topic, payload, props, flags, asset, metric, deviceTs);
+    const seq = Number(insertRow.run(...row, sum).lastInsertRowid);
     assert(seq > tail, 'the sequence rises', { seq, tail });
     if (state.rows === 0) {
       head = seq;
@@ -233,7 +237,7 @@ function open(db: Database): OpenTables {
     },
     queries: {
       /**
-       * Rows after `after` in order, as an arena of nine values each and a null: at most `rowsMax`, at most `bytesMax`
+       * Rows after `after` in order, as an arena of ten values each and a null, the tenth 1 or 0 for sound or not: at most `rowsMax`, at most `bytesMax`
        * unless one row alone is larger. Then the lost ranges before the last of them, or all when there are no rows: three
        * values each and a null.
        */
@@ -245,11 +249,13 @@ function open(db: Database): OpenTables {
         for (let cursor = after, left = rowsMax; left > 0 && values.bytes < bytesMax; ) {
           const rows = page.all(cursor, Math.min(left, PEEK_STEP_ROWS)) as RawRow[];
           for (const row of rows) {
-            if (row[0] > ranges.complete || (count > 0 && values.bytes + row[2].length > bytesMax)) {
+            if (row[0] > ranges.complete || (count > 0 && values.bytes + (row[2]?.length ?? 0) > bytesMax)) {
               left = 0;
               break;
             }
-            for (const value of row) values.put(value);
+            for (let n = 0; n < 9; n++) values.put(row[n] as Value);
+            const [, topic, payload, props, flags, asset, metric, deviceTs, enqueuedAt, sum] = row;
+            values.put(isSound([topic, payload, props, flags, asset, metric, deviceTs, enqueuedAt], sum) ? 1 : 0);
             last = row[0];
             count++;
           }

@@ -31,7 +31,7 @@ test('a file that is not a database: a new one takes its place, the old one is k
   assert.equal(damage?.report.missing, null);
   assert.deepEqual(leftovers(path), []);
   await opened.spool.enqueue([message(1)]);
-  await opened.spool.damageTold(damage?.id as number);
+  await opened.spool.tellDamage(damage?.id as number, []);
   await opened.store.close();
 
   const again = await openSpool(t, path);
