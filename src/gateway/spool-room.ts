@@ -90,18 +90,17 @@ export class SpoolRoom {
     const { bytes, bytesIn } = await this.options.spool.stats();
     const measured = bytes >= MEASURED_BYTES_MIN;
     const perByte = measured ? this.options.spool.usedBytes / bytes : FILE_BYTES_PER_BYTE;
-    return this.forecast.secondsUntilFull(Math.max(0, this.available()) / perByte, bytesIn);
+    return this.forecast.secondsUntilFull(Math.max(0, this.available(0)) / perByte, bytesIn);
   }
 
   /** Whether a row may come in now; asking makes room where that is allowed. */
   readonly hasRoom = (droppable: boolean): boolean => {
     const { layout, drops } = this.options;
-    const available = this.available();
-    const extra = droppable ? DROPPABLE_EXTRA_SHARE * layout.rowsBytesMax : 0;
     const kind = droppable ? 'droppable' : 'kept';
+    const extra = droppable ? DROPPABLE_EXTRA_SHARE * layout.rowsBytesMax : 0;
     const least = this.full[kind] ? HYSTERESIS * layout.rowsBytesMax : 0;
-    this.full[kind] = available + extra <= least;
-    if (drops && available <= least) this.drop();
+    this.full[kind] = this.available(extra) <= least;
+    if (drops && this.available(0) <= least) this.drop();
     return !this.full[kind];
   };
 
@@ -109,8 +108,9 @@ export class SpoolRoom {
     clearInterval(this.timer);
   }
 
-  private available(): number {
-    return this.options.store.state === 'full' ? 0 : Math.min(this.byCeiling(), this.byDevice());
+  private available(extra: number): number {
+    if (this.options.store.state === 'full') return Number.NEGATIVE_INFINITY;
+    return Math.min(this.byCeiling() + extra, this.byDevice());
   }
 
   /** What waits to be committed will take its room. */
