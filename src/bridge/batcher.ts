@@ -61,8 +61,8 @@ export class Batcher {
   }
 
   /** A batch that only says which rows will never come; undefined where the format cannot say it. */
-  async encodeLost(range: LostRange): Promise<Uint8Array | undefined> {
-    return this.options.format === 'columns' ? this.payload([], [range]) : undefined;
+  async encodeLost(ranges: readonly LostRange[]): Promise<Uint8Array | undefined> {
+    return this.options.format === 'columns' ? this.payload([], ranges) : undefined;
   }
 
   private async payload(rows: readonly SpoolRow[], lost: readonly LostRange[]): Promise<Uint8Array> {

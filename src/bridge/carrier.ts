@@ -13,15 +13,16 @@ import type { Spool } from '../spool/spool.js';
 import type { LostRange } from '../wire/batch.js';
 import type { Batcher, BatchLimits, EncodedBatch } from './batcher.js';
 import { next, openWindow, type Window, type WindowEvent } from './replay-window.js';
+import type { Caution, Suspect } from './suspicion.js';
 import type { UpstreamLink, Verdict } from './upstream.js';
 
 /** Read and encoded ahead of the link: enough that it never waits for the encoder, few enough to throw away. */
 const AHEAD_MAX = 4;
 /** Bytes of one read as they lie in the spool; their batch is several times smaller. */
 const READ_BYTES_MAX = 4 * 1024 * 1024;
-/** Told to the cloud on every link, so that a hole in the sequence is known for what it is. */
-const DEAD_RANGES_MAX = 500;
 const DRAIN_LOOK_MS = 5;
+/** A link that ends so soon after a batch was sent may have ended because of it. */
+const BLAME_WITHIN_MS = 10_000;
 
 export interface CarrierOptions {
   readonly spool: Spool;
@@ -41,8 +42,15 @@ export interface CarrierEvents {
   sent(batch: EncodedBatch): void;
   taken(batch: EncodedBatch): void;
   held(cause: string): void;
+  released(upTo: Seq): void;
   /** Nothing was acknowledged for half the deadline although something is in flight. */
   stalled(): void;
+}
+
+/** How a link ended, and what may have been the reason: the oldest batch in flight, when the peer ended it soon after. */
+export interface LinkEnd {
+  readonly why: string;
+  readonly suspect: (Suspect & { readonly alone: boolean; readonly named: boolean }) | null;
 }
 
 interface Ahead {
@@ -63,13 +71,23 @@ export class Carrier {
   private watching = false;
   private unreadSince: number;
   private readonly sentAt = new Map<Seq, number>();
-  private lost: readonly LostRange[] = [];
+  private readonly caution: Caution | null;
+  private refused: EncodedBatch | undefined;
+  private refusal: string | undefined;
   private stopping = false;
+  private ended = false;
   private hurrying = false;
   private over: string | undefined;
 
-  /** Starts after `released`. */
-  constructor(link: UpstreamLink, released: Seq, options: CarrierOptions, events: CarrierEvents) {
+  /** Starts after `released`, and with care where earlier links have ended. */
+  constructor(
+    link: UpstreamLink,
+    released: Seq,
+    caution: Caution | null,
+    options: CarrierOptions,
+    events: CarrierEvents,
+  ) {
+    this.caution = caution;
     this.options = options;
     this.link = link;
     this.events = events;
@@ -87,19 +105,22 @@ export class Carrier {
     return this.window.released;
   }
 
+  /** Rows up to here have been read for sending. */
+  get readUpTo(): Seq {
+    return this.readAfter;
+  }
+
   get batchesInFlight(): number {
     return this.window.flights.length;
   }
 
-  /** Carries until the link ends; resolves with the reason in words. */
-  async run(): Promise<string> {
+  /** Carries until the link ends. */
+  async run(): Promise<LinkEnd> {
     void this.link.closed.then((why) => {
       this.over = why;
       this.wake.notify();
     });
     try {
-      const dead = await this.options.spool.dead(DEAD_RANGES_MAX);
-      this.lost = dead.map(({ seq, reason }) => ({ from: seq, to: seq, reason }));
       while (this.over === undefined) {
         this.readAhead();
         this.sendAhead();
@@ -107,9 +128,34 @@ export class Carrier {
         this.checkDeadline();
       }
     } catch (error) {
-      this.link.destroy(messageOf(error));
+      this.end(messageOf(error));
     }
-    return this.link.closed;
+    const why = await this.link.closed;
+    return { why: this.refusal ?? why, suspect: this.suspect() };
+  }
+
+  /** Only the peer's doing counts: what this side has ended says nothing about a batch. */
+  private suspect(): LinkEnd['suspect'] {
+    if (this.refused) return { ...this.refused, alone: true, named: true };
+    const open = this.window.flights.filter(({ acknowledged }) => !acknowledged);
+    const [oldest] = open;
+    const silent = this.silentMs();
+    if (!oldest || this.ended || this.stopping || silent === undefined || silent > BLAME_WITHIN_MS) return null;
+    if (this.link.forbidden) return null;
+    const alone = open.length === 1;
+    return {
+      first: oldest.first,
+      last: oldest.last,
+      rows: oldest.rows,
+      alone,
+      named: alone && this.link.blamed === true,
+    };
+  }
+
+  /** Ends the link on this side's account. */
+  private end(why: string): void {
+    this.ended = true;
+    this.link.destroy(why);
   }
 
   /**
@@ -133,7 +179,7 @@ export class Carrier {
     if (this.reading || this.stopping || this.ahead.length >= AHEAD_MAX || this.dueInMs() > 0) return;
     this.reading = true;
     void this.read()
-      .catch((error) => this.link.destroy(messageOf(error)))
+      .catch((error) => this.end(messageOf(error)))
       .finally(() => {
         this.reading = false;
         this.wake.notify();
@@ -142,20 +188,18 @@ export class Carrier {
 
   /** Reads are one after the other, because each starts where the last one ended; encoding overlaps with them. */
   private async read(): Promise<void> {
-    const { spool, batcher, batchRowsMax } = this.options;
-    const rows = await spool.peek(this.readAfter, batchRowsMax, READ_BYTES_MAX);
+    const { spool, batcher } = this.options;
+    const { rows, lost, unsound } = await spool.read(this.readAfter, this.rowsMax(), READ_BYTES_MAX);
+    if (unsound.length > 0) return this.setAsideUnsound(unsound);
     const newest = rows.at(-1);
     this.unreadSince = this.options.clock.mono();
-    // What was counted as waiting has been set aside in the middle of the sequence: nothing is left up to the tail.
+    const entry: Ahead = { batches: undefined };
     if (!newest) {
-      this.readAfter = spool.tail;
+      await this.readLost(lost, entry);
       return;
     }
     this.readAfter = newest.seq;
-    const entry: Ahead = { batches: undefined };
     this.ahead.push(entry);
-    const { lost } = this;
-    this.lost = [];
     void batcher
       .encode(rows, this.limits, lost)
       .then((batches) => this.setAsideOversize(batches))
@@ -163,7 +207,33 @@ export class Carrier {
         entry.batches = batches;
         this.wake.notify();
       })
-      .catch((error) => this.link.destroy(messageOf(error)));
+      .catch((error) => this.end(messageOf(error)));
+  }
+
+  /** Then it is read again from the same place, and the cloud is told with what is around them. */
+  private async setAsideUnsound(seqs: readonly Seq[]): Promise<void> {
+    const { spool, log } = this.options;
+    log.error({ seqs }, 'Messages have changed on the disk; they are set aside');
+    for (const seq of seqs) await spool.bury(seq, 'spool-corrupt');
+  }
+
+  /** No rows are left up to the tail, but perhaps word of some that will never come. */
+  private async readLost(lost: readonly LostRange[], entry: Ahead): Promise<void> {
+    const [first, last] = [lost[0], lost.at(-1)];
+    if (!first || !last) {
+      this.readAfter = this.options.spool.tail;
+      return;
+    }
+    this.readAfter = last.to;
+    this.ahead.push(entry);
+    const payload = await this.options.batcher.encodeLost(lost);
+    entry.batches = [{ first: first.from, last: last.to, rows: 0, payload }];
+  }
+
+  private rowsMax(): number {
+    const { caution } = this;
+    const { batchRowsMax } = this.options;
+    return caution && this.readAfter < caution.until ? Math.min(batchRowsMax, caution.rowsMax) : batchRowsMax;
   }
 
   /** A row that no batch can hold goes to the dead letters, and the cloud is told of the hole it leaves. */
@@ -179,14 +249,16 @@ export class Carrier {
         await spool.bury(batch.first, 'too-large');
         return {
           ...batch,
-          payload: await batcher.encodeLost({ from: batch.first, to: batch.last, reason: 'too-large' }),
+          payload: await batcher.encodeLost([{ from: batch.first, to: batch.last, reason: 'too-large' }]),
         };
       }),
     );
   }
 
   private sendAhead(): void {
-    while (!this.stopping && this.batchesInFlight < this.windowMax) {
+    const careful = this.caution !== null && this.window.released < this.caution.until;
+    const windowMax = careful ? 1 : this.windowMax;
+    while (!this.stopping && this.batchesInFlight < windowMax) {
       const [batch, ...rest] = this.ahead[0]?.batches ?? [];
       if (!batch) return;
       if (rest.length > 0) (this.ahead[0] as Ahead).batches = rest;
@@ -213,9 +285,11 @@ export class Carrier {
 
   private answered(batch: EncodedBatch, verdict: Verdict): void {
     if (this.over !== undefined) return;
-    if (verdict.kind === 'held') {
+    if (verdict.kind !== 'taken') {
       this.stopping = true;
-      this.events.held(verdict.cause);
+      if (verdict.kind === 'refused') this.refused ??= batch;
+      else this.events.held(verdict.cause);
+      this.refusal ??= verdict.cause;
       void this.link.close();
       return;
     }
@@ -231,6 +305,7 @@ export class Carrier {
     if (release === null) return;
     assert(release <= this.readAfter, 'only what was read is released', { release, readAfter: this.readAfter });
     this.options.spool.acknowledge(release);
+    this.events.released(release);
   }
 
   /** Milliseconds until the rows that wait are to be read: 0 now, Infinity when there are none. */
@@ -257,7 +332,7 @@ export class Carrier {
     const silent = this.silentMs();
     if (silent === undefined || this.over !== undefined) return;
     const { ackTimeoutMs } = this.options;
-    if (silent >= ackTimeoutMs) this.link.destroy(`no acknowledgement within ${ackTimeoutMs} ms`);
+    if (silent >= ackTimeoutMs) this.end(`no acknowledgement within ${ackTimeoutMs} ms`);
     else if (silent >= ackTimeoutMs / 2) this.events.stalled();
   }
 

@@ -3,7 +3,8 @@
  * the rows that must become durable with them; a message in a bridged topic gets its spool row in the same transaction.
  *
  * When the spool is at its ceiling a bridged message waits, unacknowledged, in the order of its arrival; messages that
- * stay in the plant pass. Nothing is refused and nothing is dropped: the publisher still owns what was not acknowledged.
+ * stay in the plant pass, and so do those for which older ones may be dropped. Nothing is refused: the publisher still owns
+ * what was not acknowledged. When it goes away meanwhile it will send its message again, so the one that waits is let go.
  */
 import { HoldfastError } from '../lib/errors.js';
 import type { Message } from '../model/message.js';
@@ -11,6 +12,7 @@ import type { Identity, SpoolInput } from '../model/row.js';
 import type { Op, Spool, UnitDone } from '../spool/spool.js';
 import { FilterSet } from '../wire/filter-set.js';
 import type { ReadingMap } from './reading-map.js';
+import type { Classes } from './when-full.js';
 
 /** How often waiting messages look for room again; acknowledgements from the cloud make it in bursts. */
 const ROOM_LOOK_MS = 50;
@@ -24,8 +26,9 @@ export interface IntakeOptions {
   /** MQTT filters of what is bridged; everything else stays in the plant. */
   readonly topics: readonly string[];
   readonly readings: ReadingMap;
-  /** Whether the spool takes a new row now. */
-  readonly hasRoom: () => boolean;
+  readonly classes: Classes;
+  /** Whether the spool takes a new row now, one that may be dropped later or one that may not. */
+  readonly hasRoom: (droppable: boolean) => boolean;
 }
 
 export interface IntakeStats {
@@ -36,7 +39,13 @@ export interface IntakeStats {
   readonly heldMessages: number;
 }
 
+/** A message, and whether its publisher has gone: then nobody waits for its acknowledgement. */
+export interface Offered extends Message {
+  readonly isAbandoned?: (() => boolean) | undefined;
+}
+
 interface Held {
+  readonly isAbandoned: (() => boolean) | undefined;
   readonly operations: readonly Op[];
   readonly input: SpoolInput;
   readonly done: UnitDone;
@@ -47,7 +56,8 @@ const NO_RESULTS = new Float64Array(0);
 export class Intake {
   private readonly options: IntakeOptions;
   private readonly filters: FilterSet;
-  private held: Held[] = [];
+  /** Two queues, so that what must be kept does not stand in the way of what may be dropped. */
+  private readonly held = { kept: [] as Held[], droppable: [] as Held[] };
   private heldBytes = 0;
   private timer: NodeJS.Timeout | undefined;
   private bridged = 0;
@@ -64,29 +74,30 @@ export class Intake {
    * Makes a message durable. `done` without an error means committed: now it may be acknowledged. `identity` is what a
    * reader knows of its own message; for a publisher's message it is null and found by the configured templates.
    */
-  admit(message: Message, identity: Identity | null, operations: readonly Op[], done: UnitDone): void {
+  admit(message: Offered, identity: Identity | null, operations: readonly Op[], done: UnitDone): void {
     const { spool } = this.options;
     if (!this.filters.matches(message.topic)) {
       spool.submit(operations, null, done);
       return;
     }
     this.bridged++;
-    const input: SpoolInput = { ...this.pick(message), ...(identity ?? this.identify(message)) };
-    if (this.held.length === 0 && this.options.hasRoom()) spool.submit(operations, input, done);
-    else this.hold({ operations, input, done });
+    const droppable = identity?.type !== 'g' && this.options.classes.isDroppable(message.topic);
+    const input: SpoolInput = { ...this.pick(message), ...(identity ?? this.identify(message)), droppable };
+    const queue = droppable ? this.held.droppable : this.held.kept;
+    if (queue.length === 0 && this.options.hasRoom(droppable)) spool.submit(operations, input, done);
+    else this.hold(queue, { operations, input, done, isAbandoned: message.isAbandoned });
   }
 
   stats(): IntakeStats {
     const { bridged, unreadable, lastProblem } = this;
-    return { bridged, unreadable, lastProblem, heldMessages: this.held.length };
+    return { bridged, unreadable, lastProblem, heldMessages: this.held.kept.length + this.held.droppable.length };
   }
 
   /** What waits is given back unacknowledged. */
   close(): void {
     this.closed = true;
     clearInterval(this.timer);
-    const waiting = this.held;
-    this.held = [];
+    const waiting = [...this.held.kept.splice(0), ...this.held.droppable.splice(0)];
     for (const { done } of waiting) done(new HoldfastError('spool.closed', 'the gateway is stopping'), NO_RESULTS, 0);
   }
 
@@ -102,27 +113,45 @@ export class Intake {
     return { type: 'p', asset: null, metric: null, deviceTs: null };
   }
 
-  private hold(held: Held): void {
+  private hold(queue: Held[], held: Held): void {
     const bytes = held.input.payload.length + HELD_OVERHEAD_BYTES;
     if (this.closed || this.heldBytes + bytes > HELD_BYTES_MAX) {
       held.done(new HoldfastError('spool.full', 'the spool is full, and so is the room to wait in'), NO_RESULTS, 0);
       return;
     }
     this.heldBytes += bytes;
-    this.held.push(held);
+    queue.push(held);
     this.timer ??= setInterval(() => this.release(), ROOM_LOOK_MS);
   }
 
   private release(): void {
+    this.releaseFrom(this.held.kept, false);
+    this.releaseFrom(this.held.droppable, true);
+    if (this.held.kept.length + this.held.droppable.length > 0) return;
+    clearInterval(this.timer);
+    this.timer = undefined;
+  }
+
+  private releaseFrom(queue: Held[], droppable: boolean): void {
+    this.letGo(queue);
     let at = 0;
-    for (; at < this.held.length && this.options.hasRoom(); at++) {
-      const { operations, input, done } = this.held[at] as Held;
+    for (; at < queue.length && this.options.hasRoom(droppable); at++) {
+      const { operations, input, done } = queue[at] as Held;
       this.heldBytes -= input.payload.length + HELD_OVERHEAD_BYTES;
       this.options.spool.submit(operations, input, done);
     }
-    this.held = this.held.slice(at);
-    if (this.held.length > 0) return;
-    clearInterval(this.timer);
-    this.timer = undefined;
+    queue.splice(0, at);
+  }
+
+  /** Its publisher sends it again on its next connection; both would go to the cloud. */
+  private letGo(queue: Held[]): void {
+    const gone = queue.filter(({ isAbandoned }) => isAbandoned?.() === true);
+    if (gone.length === 0) return;
+    const stay = queue.filter(({ isAbandoned }) => isAbandoned?.() !== true);
+    queue.splice(0, queue.length, ...stay);
+    for (const { input, done } of gone) {
+      this.heldBytes -= input.payload.length + HELD_OVERHEAD_BYTES;
+      done(new HoldfastError('spool.full', 'the publisher went away while the spool was full'), NO_RESULTS, 0);
+    }
   }
 }

@@ -66,6 +66,9 @@ const RETURN_CODES: Readonly<Record<number, string>> = {
   5: 'not authorised',
 };
 const UNAVAILABLE = new Set([3, 136, 137, 139]);
+/** Topic name invalid, packet too large, payload format invalid: the same batch will fare no better next time. */
+const BATCH_REFUSED = new Set([0x90, 0x95, 0x99]);
+const NOT_AUTHORIZED = 0x87;
 
 /** Without a word from the server about sizes; MQTT's own limit. */
 const PACKET_BYTES_MAX = 268_435_455;
@@ -114,6 +117,8 @@ class MqttLink implements UpstreamLink {
   private why: string | undefined;
   private finish: (why: string) => void = () => {};
   readonly closed: Promise<string>;
+  blamed = false;
+  forbidden = false;
   limits: UpstreamLimits = { inFlightMax: 0, payloadBytesMax: 0, announced: false };
 
   constructor(options: MqttUpstreamOptions) {
@@ -149,7 +154,11 @@ class MqttLink implements UpstreamLink {
     });
     client.on('packetreceive', (packet: Packet) => {
       if (packet.cmd === 'puback') this.answers.set(packet.messageId as number, packet.reasonCode ?? 0);
-      if (packet.cmd === 'disconnect') this.why = `the server disconnected: ${reason(packet.reasonCode)}`;
+      if (packet.cmd === 'disconnect') {
+        this.why = `the server disconnected: ${reason(packet.reasonCode)}`;
+        this.blamed = BATCH_REFUSED.has(packet.reasonCode ?? 0);
+        this.forbidden = packet.reasonCode === NOT_AUTHORIZED;
+      }
       if (packet.cmd === 'connack') refused = refusal(packet, options);
     });
     const connected = new Promise<void>((resolve) => client.once('connect', () => resolve()));
@@ -200,7 +209,8 @@ class MqttLink implements UpstreamLink {
           if (!error) return settle(() => resolve(this.verdict((packet as IPublishPacket | undefined)?.messageId)));
           const code = (error as { code?: unknown }).code;
           if (typeof code === 'number' && code >= FAILURE_MIN) {
-            return settle(() => resolve({ kind: 'held', cause: `the server refused the batch: ${reason(code)}` }));
+            const kind = BATCH_REFUSED.has(code) ? 'refused' : 'held';
+            return settle(() => resolve({ kind, cause: `the server refused the batch: ${reason(code)}` }));
           }
           settle(() => reject(new HoldfastError('upstream.lost', messageOf(error))));
         });

@@ -4,16 +4,21 @@
  * with five million rows in it, and no row leaves the spool before the cloud has taken it.
  */
 import { Backoff, type BackoffOptions } from '../lib/backoff.js';
-import { sleep } from '../lib/clock.js';
+import { sleep, within } from '../lib/clock.js';
 import { HoldfastError, messageOf } from '../lib/errors.js';
 import type { Millis, Seq } from '../model/ids.js';
+import type { SpoolRow } from '../model/row.js';
 import type { UpstreamStatus } from '../model/status.js';
 import { Carrier, type CarrierEvents, type CarrierOptions } from './carrier.js';
 import { DrainRate } from './drain-rate.js';
-import type { Upstream } from './upstream.js';
+import { accused, cautionOf, nextSuspicion, type Suspicion, type SuspicionEvent } from './suspicion.js';
+import type { Upstream, UpstreamLink } from './upstream.js';
 
 /** A link that has lasted this long and brought an acknowledgement was a good one: the next wait starts small again. */
 const STABLE_LINK_MS = 10_000;
+/** An accused row is compared with rows 1, 2, 4 … 512 places behind it. */
+const CONFRONTATIONS = 10;
+const CONFRONT_BYTES_MAX = 4 * 1024 * 1024;
 
 export interface ReplayerOptions extends CarrierOptions {
   readonly upstream: Upstream;
@@ -31,6 +36,8 @@ export class Replayer {
   private lastAckAt: Millis | null = null;
   /** The deletion of what was released last may not have been committed when the next link comes. */
   private released = 0 as Seq;
+  private suspicion: Suspicion | null = null;
+  private confronted = 0;
   private carrier: Carrier | undefined;
   private running: Promise<void> | undefined;
 
@@ -71,6 +78,11 @@ export class Replayer {
     };
   }
 
+  /** Rows up to here are on their way at this moment. */
+  get readUpTo(): Seq {
+    return this.carrier?.readUpTo ?? (0 as Seq);
+  }
+
   private async run(): Promise<void> {
     const { signal } = this.stopping;
     const backoff = new Backoff(this.options.backoff);
@@ -85,7 +97,7 @@ export class Replayer {
   }
 
   private async connectAndCarry(): Promise<void> {
-    const { upstream, spool, log } = this.options;
+    const { upstream, log } = this.options;
     const { signal } = this.stopping;
     const { url } = upstream;
     try {
@@ -94,12 +106,17 @@ export class Replayer {
       this.totals.connects++;
       log.info({ url, ...link.limits }, 'The upstream is connected');
       if (this.state !== 'held') this.become('online', null);
-      const head = (await spool.stats()).head;
-      const carrier = new Carrier(link, Math.max(this.released, head - 1) as Seq, this.options, this.events());
+      if (!(await this.confront(link))) return;
+      const carrier = new Carrier(link, this.released, cautionOf(this.suspicion), this.options, this.events());
       this.carrier = carrier;
-      const why = await carrier.run();
+      const { why, suspect } = await carrier.run();
       this.released = carrier.released;
       if (signal.aborted) return;
+      if (suspect) {
+        const type = suspect.named ? 'refused' : 'dropped';
+        this.suspect({ type, batch: suspect, alone: suspect.alone, cause: why });
+      }
+      if (link.forbidden) this.become('held', why);
       log.warn({ url, cause: why }, 'The upstream link has ended');
       if (this.state !== 'held') this.become('backoff', why);
     } catch (error) {
@@ -110,6 +127,55 @@ export class Replayer {
     } finally {
       this.carrier = undefined;
     }
+  }
+
+  /**
+   * One row ends every link. Before it is set aside another one is sent alone, and then the accused once more: only if the
+   * cloud takes the one and not the other, on the same link, it is the row, and neither the line nor a cloud that takes
+   * nothing. Returns whether the link can still be used.
+   */
+  private async confront(link: UpstreamLink): Promise<boolean> {
+    const { spool, log } = this.options;
+    const seq = accused(this.suspicion);
+    const cause = this.suspicion?.cause ?? '';
+    if (seq === null) return true;
+    const [row] = await spool.peek((seq - 1) as Seq, 1, CONFRONT_BYTES_MAX);
+    // Its neighbour may be as bad; so each attempt takes one twice as far away.
+    const others = await spool.peek(seq, 2 ** (this.confronted++ % CONFRONTATIONS), CONFRONT_BYTES_MAX);
+    const outcome = await this.trySending(link, others.at(-1));
+    if (outcome !== null) {
+      this.suspect({ type: 'cleared' });
+      this.become('held', `the upstream does not take seq ${seq} (${cause}), and no other row either: ${outcome}`);
+    } else {
+      if (row?.seq === seq && (await this.trySending(link, row)) !== null) {
+        log.error({ seq, cause }, 'The upstream takes every message but this one; it is set aside');
+        await spool.bury(seq, `refused: ${cause}`);
+      }
+      this.suspicion = null;
+      this.confronted = 0;
+    }
+    void link.close();
+    await link.closed;
+    return false;
+  }
+
+  /** Null when it was taken, otherwise the reason why not. */
+  private async trySending(link: UpstreamLink, row: SpoolRow | undefined): Promise<string | null> {
+    const { batcher, ackTimeoutMs } = this.options;
+    if (!row) return 'there is none to compare it with';
+    try {
+      const bytesMax = link.limits.payloadBytesMax;
+      const [batch] = await batcher.encode([row], { bytesMax, rowBytesMax: bytesMax });
+      if (!batch?.payload) return 'the next one is too large';
+      const answer = await within(link.send(batch.payload, batch), ackTimeoutMs, 'The acknowledgement');
+      return answer.kind === 'taken' ? null : answer.cause;
+    } catch (error) {
+      return messageOf(error);
+    }
+  }
+
+  private suspect(event: SuspicionEvent): void {
+    this.suspicion = nextSuspicion(this.suspicion, event);
   }
 
   private events(): CarrierEvents {
@@ -128,6 +194,7 @@ export class Replayer {
         if (cause !== this.cause) log.error({ cause }, 'The upstream does not take batches; everything is kept');
         this.become('held', cause);
       },
+      released: (upTo) => this.suspect({ type: 'released', upTo }),
       stalled: () => this.become('stalled', 'connected, but no acknowledgement comes'),
     };
   }

@@ -13,7 +13,9 @@ export type Verdict =
   /** The cloud has it. */
   | { readonly kind: 'taken' }
   /** The cloud does not want it now; the reason is for the operator. Everything is kept and tried again, later. */
-  | { readonly kind: 'held'; readonly cause: string };
+  | { readonly kind: 'held'; readonly cause: string }
+  /** The cloud will not take this batch, now or later. */
+  | { readonly kind: 'refused'; readonly cause: string };
 
 /** One connection. It is used until it closes and then thrown away. */
 export interface UpstreamLink {
@@ -22,6 +24,10 @@ export interface UpstreamLink {
   send(payload: Uint8Array, about: BatchAbout): Promise<Verdict>;
   /** Resolves once, with the reason in words, when the link can no longer be used. */
   readonly closed: Promise<string>;
+  /** Set when the peer has ended the link and named what it was sent as the reason. */
+  readonly blamed?: boolean;
+  /** Set when the peer has ended the link because this gateway may not do what it did; that is no batch's fault. */
+  readonly forbidden?: boolean;
   /** Ends the link in order; what is in flight is lost to this link. */
   close(): Promise<void>;
   /** Ends the link now, because the peer does not answer. */

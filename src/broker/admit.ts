@@ -7,6 +7,8 @@ import type { Op } from '../store/tables.js';
 export interface Publication extends Message {
   /** Client id of the publisher, or null for one in this process. */
   readonly sender: string | null;
+  /** Set when the publisher sends the message again if it is not acknowledged: whether its connection has ended. */
+  readonly isAbandoned?: (() => boolean) | undefined;
 }
 
 /**

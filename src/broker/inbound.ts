@@ -50,6 +50,8 @@ export class InboundMessages {
     this.session = session;
   }
 
+  private readonly isAbandoned = (): boolean => this.owner.isClosed;
+
   /** Throws ProtocolError. */
   receive(frame: Buffer, bodyAt: number): void {
     const packet = decodePublish(frame, bodyAt, this.owner.version);
@@ -83,6 +85,7 @@ export class InboundMessages {
       sender: session.id,
       user: session.user,
       deadline: expiryS === undefined ? 0 : shared.clock.now() + expiryS * 1000,
+      isAbandoned: qos > 0 ? this.isAbandoned : undefined,
     };
     this.store(message, packetId);
   }

@@ -13,6 +13,7 @@ import { ingest } from './ingest.js';
 import { passwd } from './passwd.js';
 import { reconcile } from './reconcile.js';
 import { simulate } from './simulate.js';
+import { spool } from './spool.js';
 
 /** Every command of the program, in the order in which help lists them. */
 export const commands: readonly CliCommand[] = [
@@ -26,6 +27,7 @@ export const commands: readonly CliCommand[] = [
   check,
   config,
   health,
+  spool,
   passwd,
   acl,
   importCommand,

@@ -58,15 +58,30 @@ const bridge = z
   .prefault({})
   .describe('What goes upstream.');
 
+const whenFull = z.enum(['block', 'drop-oldest']);
+
 const spool = z
   .strictObject({
     path: path.optional().describe("The spool's SQLite file. Default: spool.db in gateway.dataDir."),
-    bytesMax: size('1MiB').prefault('2GiB').describe('Size at which whenFull applies.'),
+    bytesMax: size('4MiB')
+      .prefault('2GiB')
+      .describe('Disk space for the file, its log and its reserve together. whenFull applies shortly before.'),
     diskFreeMin: size('0B').prefault('256MiB').describe('Free space of the disk at which whenFull applies.'),
-    whenFull: z
-      .enum(['block'])
+    whenFull: whenFull
       .prefault('block')
-      .describe('block: nothing more is acknowledged to publishers until there is room.'),
+      .describe(
+        'block: nothing more is acknowledged to publishers until there is room. drop-oldest: the oldest rows make room, ' +
+          'and gap records say what is missing.',
+      ),
+    classes: z
+      .array(
+        z.strictObject({
+          topics: z.array(topicFilter).min(1).describe('Topic filters of this class.'),
+          whenFull: whenFull.describe('The same for messages of this class.'),
+        }),
+      )
+      .prefault([])
+      .describe('Topics that are treated otherwise; the first class with a matching filter counts.'),
   })
   .prefault({})
   .describe('The durable queue.');

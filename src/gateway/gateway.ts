@@ -4,26 +4,32 @@
  *
  *     store → spool → replayer → tallies → intake → broker → readers → web
  */
+import { statfs } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { Batcher } from '../bridge/batcher.js';
 import { Intake } from '../bridge/intake.js';
 import { MqttUpstream } from '../bridge/mqtt-upstream.js';
 import { ReadingMap } from '../bridge/reading-map.js';
 import { Replayer } from '../bridge/replayer.js';
 import { TallySender } from '../bridge/tally-sender.js';
+import { Classes } from '../bridge/when-full.js';
 import { Broker } from '../broker/broker.js';
 import type { GatewayConfig } from '../config/gateway-schema.js';
 import { readSecret } from '../config/secret.js';
 import { type Clock, systemClock } from '../lib/clock.js';
 import { Closer } from '../lib/closer.js';
 import { type HoldfastError, messageOf } from '../lib/errors.js';
+import { makeFolder } from '../lib/folder.js';
 import type { Log } from '../lib/log.js';
 import type { GatewayId, Millis } from '../model/ids.js';
 import type { GatewayStatus } from '../model/status.js';
 import { Spool } from '../spool/spool.js';
+import { layoutOf, SPOOL_BYTES_MIN } from '../store/layout.js';
 import { Store } from '../store/store.js';
 import { GatewayPages } from '../web/gateway-pages.js';
 import { WebServer } from '../web/server.js';
 import { openAccess } from './access.js';
+import { damageGaps } from './damage-gaps.js';
 import { downtimeGaps, ReaderSet } from './reader-set.js';
 import { SpoolRoom } from './spool-room.js';
 import { gatewayStatus } from './status.js';
@@ -32,9 +38,8 @@ import { gatewayStatus } from './status.js';
 const BROKER_CLOSE_MS = 3_000;
 const TALLIES_CLOSE_MS = 1_000;
 const REPLAY_CLOSE_MS = 3_000;
-const PAGE_BYTES = 4096;
-/** Above the ceiling for spooled rows: retained values, sessions and their queues live in the same file. */
-const BROKER_PAGES = 262_144;
+/** A message must not need more than this share of the spool, or it might wait for room for ever. */
+const PACKET_SHARE_MAX = 1 / 8;
 /** A restart shorter than this missed no poll. */
 const DOWNTIME_MS_MIN = 1_000;
 
@@ -103,23 +108,27 @@ export class Gateway {
     // Before the spool is touched: a line that is wrong in these files is as good as one in the config.
     const access = await openAccess(config.broker, clock, log);
 
-    const pagesMax = Math.ceil(config.spool.bytesMax / PAGE_BYTES) + BROKER_PAGES;
-    const tables = [Spool.tables, Broker.tables];
-    const store = await Store.open({ path: config.spool.path, tables, pagesMax, log });
+    const { path, bytesMax, diskFreeMin, whenFull } = config.spool;
+    const layout = layoutOf(await affordable(path, bytesMax, log));
+    const store = await Store.open({ path, tables: [Spool.tables, Broker.tables], ...layout, log });
+    if (store.damage)
+      log.error({ path, ...store.damage }, 'The spool file was damaged; what could be read is in a new one');
     closer.push('store', () => store.close());
     this.failed = store.failed;
     const spool = await Spool.open(store, clock);
     closer.push('spool', () => (store.state === 'open' ? spool.close() : undefined));
-    const room = await SpoolRoom.open(spool, config.spool.path, config.spool.bytesMax, config.spool.diskFreeMin);
-    closer.push('room', () => room.close());
-
     const replayer = openReplayer(config, spool, clock, log);
+    const classes = new Classes(whenFull, config.spool.classes);
+    const readUpTo = () => replayer.readUpTo;
+    const { drops } = classes;
+    const room = await SpoolRoom.open({ spool, store, path, layout, diskFreeMin, readUpTo, drops, clock, log });
+    closer.push('room', () => room.close());
     replayer.start();
     closer.push('replayer', () => replayer.stop(REPLAY_CLOSE_MS, hurry.signal));
 
     // The other formats are for consumers of their own kind, which know nothing of tallies.
     if (config.upstream.format === 'columns') {
-      const tallies = new TallySender({ spool, hasRoom: room.hasRoom, clock, log });
+      const tallies = new TallySender({ spool, hasRoom: () => room.hasRoom(false), clock, log });
       tallies.start();
       closer.push('tallies', () =>
         tallies.close(store.state === 'open' && !hurry.signal.aborted ? TALLIES_CLOSE_MS : 0),
@@ -127,7 +136,7 @@ export class Gateway {
     }
 
     const { topics, readings } = config.bridge;
-    const intake = new Intake({ spool, topics, readings: new ReadingMap(readings), hasRoom: room.hasRoom });
+    const intake = new Intake({ spool, topics, readings: new ReadingMap(readings), classes, hasRoom: room.hasRoom });
     closer.push('intake', () => intake.close());
 
     const broker = await Broker.open({
@@ -136,7 +145,7 @@ export class Gateway {
       listeners: config.broker.listeners,
       access,
       limits: {
-        packetBytesMax: config.broker.packetBytesMax,
+        packetBytesMax: Math.min(config.broker.packetBytesMax, layout.rowsBytesMax * PACKET_SHARE_MAX),
         connectTimeoutMs: config.broker.connectTimeout,
         pendingMessagesMax: config.broker.clientPendingMax,
         sessionExpiryMaxS: config.broker.sessionExpiryMax / 1000,
@@ -153,8 +162,10 @@ export class Gateway {
 
     const before = await spool.stats();
     if (before.received > 0 && startedAt - spool.previous.aliveAt >= DOWNTIME_MS_MIN) {
-      await broker.publish(downtimeGaps(config.readers, spool.previous.aliveAt, clock.now() as Millis));
+      noted(broker.publish(downtimeGaps(config.readers, spool.previous.aliveAt, clock.now() as Millis)), log);
     }
+    const damage = await spool.damage();
+    if (damage) noted(spool.tellDamage(damage.id, damageGaps(damage.report, config.gateway.id, config.readers)), log);
     const sink = { publish: (outgoing: Parameters<Broker['publish']>[0]) => broker.publish(outgoing) };
     const readers = new ReaderSet(config.readers, sink, clock, log);
     readers.start();
@@ -176,6 +187,21 @@ export class Gateway {
       'The gateway is open',
     );
   }
+}
+
+/** A start does not wait for its gap records: on a full device they wait for room like everything else. */
+function noted(gaps: Promise<unknown>, log: Log): void {
+  gaps.catch((error) => log.warn({ cause: messageOf(error) }, 'Gap records of this start could not be written yet'));
+}
+
+/** The ceiling, or the whole device where that is smaller: what is kept aside is measured by it. */
+async function affordable(path: string, bytesMax: number, log: Log): Promise<number> {
+  const folder = dirname(path);
+  makeFolder(folder);
+  const { blocks, bsize } = await statfs(folder);
+  if (blocks * bsize >= bytesMax) return bytesMax;
+  log.warn({ path, bytesMax, deviceBytes: blocks * bsize }, 'spool.bytesMax is more than the device has');
+  return Math.max(SPOOL_BYTES_MIN, blocks * bsize);
 }
 
 function openReplayer(config: GatewayConfig, spool: Spool, clock: Clock, log: Log): Replayer {

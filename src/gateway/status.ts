@@ -29,6 +29,8 @@ export async function gatewayStatus(sources: StatusSources): Promise<GatewayStat
   const { config, startedAt, clock, store, room, replayer, intake, broker, readers } = sources;
   const stats = await sources.spool.stats();
   const full = store.state === 'full' || room.problem !== undefined;
+  const secondsUntilFull = await room.secondsUntilFull();
+  const { unreadable, lastProblem, heldMessages } = intake.stats();
   const spool: SpoolStatus = {
     state: store.state === 'failed' || store.state === 'closed' ? 'failed' : full ? 'full' : 'open',
     epoch: stats.epoch,
@@ -37,21 +39,27 @@ export async function gatewayStatus(sources: StatusSources): Promise<GatewayStat
     received: stats.received,
     acknowledged: stats.acknowledged,
     dead: stats.dead,
-    balanced: stats.received === stats.rows + stats.acknowledged + stats.dead,
+    dropped: stats.dropped,
+    balanced: stats.balanced,
     head: stats.head,
     tail: stats.tail,
     oldestAgeMs: stats.oldestAgeMs,
     fileBytes: stats.fileBytes,
     bytesMax: config.spool.bytesMax,
+    usedShare: room.usedShare,
+    secondsUntilFull,
+    hoursLeft: secondsUntilFull === null ? null : secondsUntilFull / 3_600,
+    heldMessages,
   };
   const upstream = replayer.status(stats.rows);
   const devices = readers.status();
-  const { unreadable, lastProblem } = intake.stats();
   const causes = [
     spool.state === 'failed' && 'the spool file failed: nothing is acknowledged any more, see the log',
     !spool.balanced && 'the accounting of the spool does not add up: rows are missing or counted twice',
     full && `acknowledgements wait: ${room.problem ?? 'the device is full'}`,
-    stats.dead > 0 && `${stats.dead} messages were too large for the upstream and are set aside`,
+    !full && room.alarm > 0 && `the spool is ${Math.floor(room.usedShare * 100)} % full`,
+    stats.dropped > 0 && `${stats.dropped} rows were dropped because the spool was full`,
+    stats.dead > 0 && `${stats.dead} messages are set aside, because the upstream cannot take them`,
     upstream.state !== 'online' && `upstream ${upstream.state}${upstream.cause ? `: ${upstream.cause}` : ''}`,
     unreadable > 0 &&
       `${unreadable} messages in reading topics are no readings and travel as they are (${lastProblem})`,

@@ -22,6 +22,8 @@ const CATALOGUE = {
   'spool.not-durable': EXIT.io,
   'spool.io': EXIT.io,
   'spool.full': EXIT.io,
+  'spool.busy': EXIT.unavailable,
+  'spool.damaged': EXIT.data,
   'spool.closed': EXIT.internal,
   'spool.constraint': EXIT.internal,
   'wire.malformed': EXIT.data,

@@ -15,7 +15,10 @@ export interface Identity {
 }
 
 /** What the spool keeps of a message: its own bytes, and what identifies it as a reading if it is one. */
-export interface SpoolInput extends Message, Identity {}
+export interface SpoolInput extends Message, Identity {
+  /** It may be given up, oldest first, when the spool is full. */
+  readonly droppable?: boolean;
+}
 
 export interface SpoolRow extends SpoolInput {
   readonly seq: Seq;

@@ -22,17 +22,26 @@ export interface SpoolStatus {
   /** Not yet acknowledged by the cloud. */
   readonly rows: number;
   readonly bytes: number;
-  /** Since the file was made. `received = rows + acknowledged + dead` at all times; `balanced` says whether it holds. */
+  /** Since the file was made. `received = rows + acknowledged + dropped + dead` always; `balanced` says whether it holds. */
   readonly received: number;
   readonly acknowledged: number;
   /** Rows that the cloud can never take, set aside. */
   readonly dead: number;
+  /** Rows given up because the spool was full; gap records say which. */
+  readonly dropped: number;
   readonly balanced: boolean;
   readonly head: Seq;
   readonly tail: Seq;
   readonly oldestAgeMs: number;
   readonly fileBytes: number;
   readonly bytesMax: number;
+  /** Of what messages may take, 0 to 1. */
+  readonly usedShare: number;
+  /** Until nothing fits any more if the cloud went away now, at the rate of the last minutes; null: nothing comes in. */
+  readonly secondsUntilFull: number | null;
+  readonly hoursLeft: number | null;
+  /** Messages that wait for room, unacknowledged. */
+  readonly heldMessages: number;
 }
 
 export interface UpstreamStatus {

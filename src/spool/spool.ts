@@ -10,9 +10,11 @@ import type { SpoolInput, SpoolRow } from '../model/row.js';
 import { ArenaReader } from '../store/arena.js';
 import type { Store, UnitDone } from '../store/store.js';
 import type { Op } from '../store/tables.js';
+import type { DeadLetter } from './dead-letters.js';
 import { flagsOf, fromFlags } from './flags.js';
+import type { DamageReport } from './salvage.js';
 
-export type { Op, UnitDone };
+export type { DamageReport, Op, UnitDone };
 
 const PAGE_BYTES = 4096;
 
@@ -21,11 +23,17 @@ export interface SpoolStats {
   /** Rows that the cloud has not acknowledged, and the bytes of their payloads and properties. */
   readonly rows: number;
   readonly bytes: number;
-  /** Since the file was made; `received = rows + acknowledged + dead`, exactly. */
+  /** Since the file was made; `received = rows + acknowledged + dropped + dead`, exactly. */
   readonly received: number;
   readonly acknowledged: number;
+  /** Rows given up because the spool was full; gap records and lost ranges say which. */
+  readonly dropped: number;
   /** Rows that the cloud can never take, set aside with a reason. */
   readonly dead: number;
+  /** The above holds, and the table has not been seen to disagree with it. */
+  readonly balanced: boolean;
+  /** Bytes of all rows that have come since the start of the process. */
+  readonly bytesIn: number;
   /** Seq of the oldest row; one past `tail` when there is none. */
   readonly head: Seq;
   /** Highest seq ever given. */
@@ -35,6 +43,18 @@ export interface SpoolStats {
   /** Size of the file, and how much of it is free for the next rows. */
   readonly fileBytes: number;
   readonly freeBytes: number;
+}
+
+export interface Reading {
+  readonly rows: SpoolRow[];
+  readonly lost: LostSeqs[];
+  readonly unsound: Seq[];
+}
+
+export interface LostSeqs {
+  readonly from: Seq;
+  readonly to: Seq;
+  readonly reason: string;
 }
 
 export interface PreviousLife {
@@ -69,10 +89,12 @@ export class Spool {
   }
 
   /** The row of a message, as an operation of a unit that may hold more than this row. */
-  row(input: SpoolInput): Op {
-    const flags = flagsOf(input);
+  row(input: SpoolInput & { readonly enqueuedAt?: Millis }): Op {
     const { topic, payload, props, asset, metric, deviceTs } = input;
-    return { op: this.insert, args: [topic, payload, props, flags, asset, metric, deviceTs, this.clock.now()] };
+    return {
+      op: this.insert,
+      args: [topic, payload, props, flagsOf(input), asset, metric, deviceTs, this.clock.now()],
+    };
   }
 
   /**
@@ -84,24 +106,37 @@ export class Spool {
   }
 
   /** Resolves with the rows' seqs once all of them are durable; all or none. */
-  async enqueue(inputs: readonly SpoolInput[]): Promise<Seq[]> {
+  async enqueue(inputs: readonly (SpoolInput & { readonly enqueuedAt?: Millis })[]): Promise<Seq[]> {
     return (await this.store.commit(inputs.map((input) => this.row(input)))) as Seq[];
   }
 
   /**
    * Rows with `seq > after` in order: at most `rowsMax`, and at most `bytesMax` unless one row alone is larger. Only
-   * committed rows are seen. Payloads are views of one buffer that this answer owns.
+   * committed rows are seen. Payloads are views of one buffer that this answer owns. `lost` are the ranges of seqs before
+   * the last row that will never come, or all of them when there are no rows. `unsound` are rows that are not what was
+   * written: they are to be set aside.
    */
-  async peek(after: Seq, rowsMax: number, bytesMax: number): Promise<SpoolRow[]> {
+  async read(after: Seq, rowsMax: number, bytesMax: number): Promise<Reading> {
     const reader = new ArenaReader(await this.store.query<ArrayBuffer>('spool.peek', after, rowsMax, bytesMax));
     const rows: SpoolRow[] = [];
+    const unsound: Seq[] = [];
     let previous: number = after;
     for (let seq = reader.value(); seq !== null; seq = reader.value()) {
       assert((seq as number) > previous, 'rows are read in the order of their seq', { seq, previous });
       previous = seq as number;
-      rows.push(readRow(seq as Seq, reader));
+      const row = readRow(seq as Seq, reader);
+      if (reader.value() === 1) rows.push(row);
+      else unsound.push(row.seq);
     }
-    return rows;
+    const lost: LostSeqs[] = [];
+    for (let from = reader.value(); from !== null; from = reader.value())
+      lost.push({ from: from as Seq, to: reader.value() as Seq, reason: reader.value() as string });
+    return { rows, lost, unsound };
+  }
+
+  /** The rows of `read`. */
+  async peek(after: Seq, rowsMax: number, bytesMax: number): Promise<SpoolRow[]> {
+    return (await this.read(after, rowsMax, bytesMax)).rows;
   }
 
   /**
@@ -122,9 +157,43 @@ export class Spool {
   }
 
   /** The newest dead letters, oldest first. */
-  async dead(max: number): Promise<{ seq: Seq; reason: string }[]> {
-    const rows = await this.store.query<[Seq, string][]>('spool.dead', max);
-    return rows.reverse().map(([seq, reason]) => ({ seq, reason }));
+  async dead(max: number): Promise<{ seq: Seq; reason: string; topic: string; bytes: number; buriedAt: Millis }[]> {
+    const letters = await this.store.query<DeadLetter[]>('spool.dead', max);
+    return letters.reverse().map(([seq, reason, topic, bytes, buriedAt]) => ({
+      seq: seq as Seq,
+      reason,
+      topic,
+      bytes,
+      buriedAt: buriedAt as Millis,
+    }));
+  }
+
+  /** Puts a dead letter back at the end of the queue, durably. Resolves with its new seq, or null when there is none. */
+  async requeue(seq: Seq): Promise<Seq | null> {
+    const op = this.store.operation('spool.requeue');
+    const [fresh] = await this.store.commit([{ op, args: [seq, this.clock.now()] }]);
+    return fresh === 0 ? null : (fresh as Seq);
+  }
+
+  /**
+   * Gives up the oldest droppable rows after `after` that make up `bytes`, and writes down the gap, soon. Look at the
+   * stats after the next change.
+   */
+  drop(after: Seq, bytes: number): void {
+    this.store.ride({ op: this.store.operation('spool.drop'), args: [after, bytes, this.clock.now()] });
+    this.store.hasten();
+  }
+
+  /** What damage took from an earlier file, until `tellDamage`. */
+  async damage(): Promise<{ id: number; report: DamageReport } | undefined> {
+    const found = await this.store.query<[number, string] | undefined>('spool.damage');
+    return found && { id: found[0], report: JSON.parse(found[1]) as DamageReport };
+  }
+
+  /** Puts the gap records about it into the queue, durably, and only once. */
+  async tellDamage(id: number, gaps: readonly SpoolInput[]): Promise<void> {
+    const told: Op = { op: this.store.operation('spool.damageTold'), args: [id], guard: true };
+    await this.store.commit([told, ...gaps.map((gap) => this.row(gap))]);
   }
 
   /**
@@ -140,6 +209,10 @@ export class Spool {
     return this.store.changed();
   }
 
+  private gauge(name: string): number {
+    return this.store.gauge(`spool.${name}`);
+  }
+
   /** Highest seq that is durable: rows after it are not to be seen yet. */
   get tail(): Seq {
     return this.store.gauge('spool.tail') as Seq;
@@ -150,23 +223,33 @@ export class Spool {
     return (this.store.gauge('store.pages') - this.store.gauge('store.freePages')) * PAGE_BYTES;
   }
 
+  /** Bytes of the file that hold nothing. */
+  get freeBytes(): number {
+    return this.store.gauge('store.freePages') * PAGE_BYTES;
+  }
+
   /** Costs nothing: the totals are kept with the rows, and travel with every answer of the store. */
   async stats(): Promise<SpoolStats> {
     const { store } = this;
-    const oldestAt = store.gauge('spool.oldestAt');
+    const [rows, received, acknowledged] = [this.gauge('rows'), this.gauge('received'), this.gauge('acknowledged')];
+    const [dropped, dead] = [this.gauge('dropped'), this.gauge('dead')];
+    const oldestAt = this.gauge('oldestAt');
     return {
       epoch: this.epoch,
-      rows: store.gauge('spool.rows'),
-      bytes: store.gauge('spool.bytes'),
-      received: store.gauge('spool.received'),
-      acknowledged: store.gauge('spool.acknowledged'),
-      dead: store.gauge('spool.dead'),
-      head: store.gauge('spool.head') as Seq,
-      tail: store.gauge('spool.tail') as Seq,
+      rows,
+      bytes: this.gauge('bytes'),
+      received,
+      acknowledged,
+      dropped,
+      dead,
+      balanced: received === rows + acknowledged + dropped + dead && this.gauge('strays') === 0,
+      bytesIn: this.gauge('bytesIn'),
+      head: this.gauge('head') as Seq,
+      tail: this.gauge('tail') as Seq,
       oldestAt: Number.isNaN(oldestAt) ? null : (oldestAt as Millis),
       oldestAgeMs: Number.isNaN(oldestAt) ? 0 : Math.max(0, this.clock.now() - oldestAt),
       fileBytes: store.gauge('store.pages') * PAGE_BYTES,
-      freeBytes: store.gauge('store.freePages') * PAGE_BYTES,
+      freeBytes: this.freeBytes,
     };
   }
 

@@ -5,13 +5,19 @@
  * start over). `spool_state` holds the totals of exactly the rows that are committed, because it is written in the same
  * transaction; depth, bytes and age therefore never need a scan, and a start with millions of rows reads one row.
  */
-import { randomBytes } from 'node:crypto';
 import type { Database } from 'better-sqlite3';
 import { assert } from '../lib/assert.js';
 import { TALLY_TOPIC } from '../model/tally.js';
 import { ArenaWriter } from '../store/arena.js';
-import type { OpenTables, Tables } from '../store/tables.js';
+import { unlessFull } from '../store/full.js';
+import type { OpenTables, Tables, Value } from '../store/tables.js';
+import { checksum, isSound } from './checksum.js';
+import { DeadLetters } from './dead-letters.js';
+import { Dropping } from './dropping.js';
+import { newEpoch } from './epoch.js';
 import { OWN_FLAGS } from './flags.js';
+import { LostRanges } from './lost-ranges.js';
+import { salvageSpool } from './salvage.js';
 import { TALLIES_SCHEMA, Tallies } from './tallies.js';
 
 const MIGRATIONS = [
@@ -51,6 +57,17 @@ const MIGRATIONS = [
    ) STRICT;
    ALTER TABLE spool_state ADD COLUMN dead INTEGER NOT NULL DEFAULT 0;`,
   TALLIES_SCHEMA,
+  `CREATE TABLE spool_lost (
+     first  INTEGER PRIMARY KEY,
+     last   INTEGER NOT NULL,
+     reason TEXT NOT NULL
+   ) STRICT;
+   CREATE TABLE spool_damage (
+     id     INTEGER PRIMARY KEY,
+     report TEXT NOT NULL
+   ) STRICT;
+   ALTER TABLE spool_state ADD COLUMN dropped INTEGER NOT NULL DEFAULT 0;
+   ALTER TABLE spool ADD COLUMN checksum INTEGER;`,
 ];
 
 /**
@@ -58,12 +75,13 @@ const MIGRATIONS = [
  * writes SQLite's own sequence table, which costs as much as the row.
  */
 const INSERT_ROWS = 32;
-const COLUMNS = 8;
+const COLUMNS = 9;
 
 /** Rows are taken from the table in steps of this many, so that a limit in bytes is overshot by one step at most. */
 const PEEK_STEP_ROWS = 128;
 
-interface State {
+/** `received = rows + acknowledged + dropped + dead`, at every commit. */
+export interface State {
   epoch: string;
   /** When the newest row came in. Neither a start nor an acknowledgement is a sign that anything was read in the plant. */
   aliveAt: number;
@@ -72,7 +90,38 @@ interface State {
   received: number;
   acknowledged: number;
   dead: number;
+  dropped: number;
 }
+
+/** What the operations in other files need of the rows; `state` is that of the running transaction. */
+export interface Rows {
+  readonly db: Database;
+  readonly state: State;
+  readonly size: string;
+  /** Returns the row's seq. The row may be in the table later, at `flush`. */
+  insert(...row: InsertArgs): number;
+  /** The same at once; when the table does not take the row, this throws and nothing has changed. */
+  insertNow(...row: InsertArgs): number;
+  /** To be called before a statement that reads or changes the table. */
+  flush(): void;
+  /** A row has left that need not have been the oldest. */
+  hasLeft(seq: number): void;
+  /** Rows have gone, and `state` has been told. */
+  changed(): void;
+  /** To be called before a COMMIT: writes what must agree with the rows. */
+  save(): void;
+}
+
+export type InsertArgs = [
+  topic: string,
+  payload: Uint8Array,
+  props: Uint8Array | null,
+  flags: number,
+  asset: string | null,
+  metric: string | null,
+  deviceTs: number | null,
+  enqueuedAt: number,
+];
 
 type RawRow = [
   seq: number,
@@ -84,38 +133,38 @@ type RawRow = [
   metric: string | null,
   deviceTs: number | null,
   enqueuedAt: number,
+  checksum: number | null,
 ];
 
 function open(db: Database): OpenTables {
   const now = Date.now();
-  db.prepare('INSERT OR IGNORE INTO spool_state VALUES (1, ?, 0, 0, 0, 0, ?, NULL, 0)').run(newEpoch(), now);
+  db.prepare(
+    `INSERT OR IGNORE INTO spool_state (id, epoch, rows, bytes, received, acknowledged, alive_at)
+     VALUES (1, ?, 0, 0, 0, 0, ?)`,
+  ).run(newEpoch(), now);
   const before = db.prepare('SELECT alive_at AS aliveAt, closed_at AS closedAt FROM spool_state').get() as {
     aliveAt: number;
     closedAt: number | null;
   };
-  db.prepare('UPDATE spool_state SET closed_at = NULL').run();
+  unlessFull(() => db.prepare('UPDATE spool_state SET closed_at = NULL').run());
 
   const insertRows = (rows: number) =>
-    db.prepare(`INSERT INTO spool VALUES ${Array(rows).fill('(NULL, ?, ?, ?, ?, ?, ?, ?, ?)').join(', ')}`);
+    db.prepare(`INSERT INTO spool VALUES ${Array(rows).fill('(NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)').join(', ')}`);
   const insertMany = insertRows(INSERT_ROWS);
   const insertOne = insertRows(1);
   const size = 'length(payload) + ifnull(length(props), 0)';
   const measure = db.prepare(`SELECT count(*), total(${size}) FROM spool WHERE seq <= ?`).raw();
-  const sizeOf = db.prepare(`SELECT ${size} FROM spool WHERE seq = ?`).pluck();
-  const copyToDead = db.prepare('INSERT INTO dead_letters SELECT *, ?, ? FROM spool WHERE seq = ?');
-  const deleteOne = db.prepare('DELETE FROM spool WHERE seq = ?');
-  const deadSeqs = db.prepare('SELECT seq, reason FROM dead_letters ORDER BY seq DESC LIMIT ?').raw();
   const deleteUpTo = db.prepare('DELETE FROM spool WHERE seq <= ?');
   const page = db.prepare('SELECT * FROM spool WHERE seq > ? ORDER BY seq LIMIT ?').raw();
   const firstRow = db.prepare('SELECT seq, enqueued_at FROM spool ORDER BY seq LIMIT 1').raw();
   const readState = db.prepare(
-    'SELECT epoch, rows, bytes, received, acknowledged, dead, alive_at AS aliveAt FROM spool_state',
+    'SELECT epoch, rows, bytes, received, acknowledged, dead, dropped, alive_at AS aliveAt FROM spool_state',
   );
   const readTail = db.prepare("SELECT seq FROM sqlite_sequence WHERE name = 'spool'").pluck();
   const writeState = db.prepare(
-    'UPDATE spool_state SET rows = ?, bytes = ?, received = ?, acknowledged = ?, dead = ?, alive_at = ?',
+    `UPDATE spool_state SET rows = ?, bytes = ?, received = ?, acknowledged = ?, dead = ?, dropped = ?, alive_at = ?,
+       closed_at = ?`,
   );
-  const writeClosed = db.prepare('UPDATE spool_state SET closed_at = ?');
 
   const tallies = new Tallies(db);
   let state: State;
@@ -123,6 +172,11 @@ function open(db: Database): OpenTables {
   let head = 0;
   let oldestAt = Number.NaN;
   let dirty = false;
+  let closedAt: number | null = null;
+  /** Bytes of all rows since the start. */
+  let bytesIn = 0;
+  /** 1 when the table and its totals have been seen to disagree. */
+  let strays = 0;
   /** Values of the rows that have their seq and are not inserted yet: `tail` counts them. */
   let gathered: unknown[] = [];
 
@@ -139,7 +193,9 @@ function open(db: Database): OpenTables {
     if (Number(last) !== tail) assert(false, 'rows get the seqs that were promised', { last, tail });
   };
   const findHead = () => {
+    flush();
     const row = firstRow.get() as [number, number] | undefined;
+    if ((row === undefined) !== (state.rows === 0) || state.rows > tail + 1 - (row?.[0] ?? tail + 1)) strays = 1;
     head = row?.[0] ?? tail + 1;
     oldestAt = row?.[1] ?? Number.NaN;
   };
@@ -152,7 +208,31 @@ function open(db: Database): OpenTables {
   };
   load();
 
-  /** Returns the row's seq. */
+  /** Gives a row its seq, and counts it. */
+  const count = (
+    payload: Uint8Array,
+    props: Uint8Array | null,
+    flags: number,
+    asset: string | null,
+    metric: string | null,
+    deviceTs: number | null,
+    enqueuedAt: number,
+  ): number => {
+    const seq = ++tail;
+    if (state.rows === 0) {
+      head = seq;
+      oldestAt = enqueuedAt;
+    }
+    state.rows++;
+    state.received++;
+    state.aliveAt = enqueuedAt;
+    const bytes = payload.length + (props?.length ?? 0);
+    state.bytes += bytes;
+    bytesIn += bytes;
+    tallies.add(seq, flags, asset, metric, deviceTs);
+    dirty = true;
+    return seq;
+  };
   const insert = (
     topic: string,
     payload: Uint8Array,
@@ -163,24 +243,52 @@ function open(db: Database): OpenTables {
     deviceTs: number | null,
     enqueuedAt: number,
   ): number => {
-    const seq = ++tail;
-    gathered.push(topic, payload, props, flags, asset, metric, deviceTs, enqueuedAt);
+    const sum = checksum(topic, payload, props, flags, asset, metric, deviceTs);
+    gathered.push(topic, payload, props, flags, asset, metric, deviceTs, enqueuedAt, sum);
+    const seq = count(payload, props, flags, asset, metric, deviceTs, enqueuedAt);
     if (gathered.length === INSERT_ROWS * COLUMNS) flush();
-    if (state.rows === 0) {
-      head = seq;
-      oldestAt = enqueuedAt;
-    }
-    state.rows++;
-    state.received++;
-    state.aliveAt = enqueuedAt;
-    state.bytes += payload.length + (props?.length ?? 0);
-    tallies.add(seq, flags, asset, metric, deviceTs);
-    dirty = true;
     return seq;
   };
+  const insertNow = (...row: InsertArgs): number => {
+    const [topic, payload, props, flags, asset, metric, deviceTs, enqueuedAt] = row;
+    flush();
+    const sum = checksum(topic, payload, props, flags, asset, metric, deviceTs);
+    const { lastInsertRowid } = insertOne.run(...row, sum);
+    const seq = count(payload, props, flags, asset, metric, deviceTs, enqueuedAt);
+    if (Number(lastInsertRowid) !== seq) assert(false, 'the sequence rises by one', { lastInsertRowid, seq });
+    return seq;
+  };
+  const save = () => {
+    flush();
+    if (!dirty) return;
+    tallies.beforeCommit(head);
+    const { rows, bytes, received, acknowledged, dead, dropped, aliveAt } = state;
+    writeState.run(rows, bytes, received, acknowledged, dead, dropped, aliveAt, closedAt);
+    dirty = false;
+  };
+  const rows: Rows = {
+    db,
+    get state() {
+      return state;
+    },
+    size,
+    insert,
+    insertNow,
+    flush,
+    hasLeft: (seq) => tallies.hasLeft(seq),
+    changed() {
+      dirty = true;
+      findHead();
+    },
+    save,
+  };
+  const lost = new LostRanges(db);
+  const dropping = new Dropping(rows, lost);
+  const dead = new DeadLetters(rows, lost);
 
   return {
     operations: {
+      /** Returns the row's seq. */
       insert,
       /** Spools the tallies that are due, or all that have anything new; returns how many rows that took. */
       tally(now: number, all: number): number {
@@ -192,6 +300,7 @@ function open(db: Database): OpenTables {
       /** Deletes the rows up to and including `upTo`; returns how many there were. */
       acknowledge(upTo: number): number {
         flush();
+        lost.forget(upTo);
         const [rows, bytes] = measure.get(upTo) as [number, number];
         if (rows === 0) return 0;
         const { changes } = deleteUpTo.run(upTo);
@@ -204,39 +313,41 @@ function open(db: Database): OpenTables {
         findHead();
         return rows;
       },
-      /** Sets aside a row that the cloud can never take; it is kept, and counted. Returns 0 when it is gone already. */
-      bury(seq: number, buriedAt: number, reason: string): number {
-        flush();
-        const bytes = sizeOf.get(seq) as number | undefined;
-        if (bytes === undefined) return 0;
-        tallies.beforeBury(seq);
-        copyToDead.run(buriedAt, reason, seq);
-        deleteOne.run(seq);
-        state.rows--;
-        state.bytes -= bytes;
-        state.dead++;
-        dirty = true;
-        findHead();
-        return 1;
+      bury: (seq: number, at: number, reason: string) => dead.bury(seq, at, reason),
+      requeue: (seq: number, at: number) => dead.requeue(seq, at),
+      drop: (after: number, bytes: number, at: number) => dropping.drop(after, bytes, at),
+      /** The gaps of a damage have been written down. */
+      damageTold(id: number): number {
+        return db.prepare('DELETE FROM spool_damage WHERE id = ?').run(id).changes;
       },
       /** Notes that what follows was a wish and not a crash. */
       close(at: number): undefined {
-        writeClosed.run(at);
+        closedAt = at;
+        dirty = true;
       },
     },
     queries: {
-      /** Rows after `after` in order, as an arena of nine values each and a null: at most `rowsMax`, at most `bytesMax` unless one row alone is larger. */
+      /**
+       * Rows after `after` in order, as an arena of ten values each and a null, the tenth 1 or 0 for sound or not: at most `rowsMax`, at most `bytesMax`
+       * unless one row alone is larger. Then the lost ranges before the last of them, or all when there are no rows: three
+       * values each and a null.
+       */
       peek(after: number, rowsMax: number, bytesMax: number): ArrayBuffer {
         const values = new ArenaWriter();
+        const ranges = lost.after(after);
+        let last = Number.POSITIVE_INFINITY;
         let count = 0;
         for (let cursor = after, left = rowsMax; left > 0 && values.bytes < bytesMax; ) {
           const rows = page.all(cursor, Math.min(left, PEEK_STEP_ROWS)) as RawRow[];
           for (const row of rows) {
-            if (count > 0 && values.bytes + row[2].length > bytesMax) {
+            if (row[0] > ranges.complete || (count > 0 && values.bytes + (row[2]?.length ?? 0) > bytesMax)) {
               left = 0;
               break;
             }
-            for (const value of row) values.put(value);
+            for (let n = 0; n < 9; n++) values.put(row[n] as Value);
+            const [, topic, payload, props, flags, asset, metric, deviceTs, enqueuedAt, sum] = row;
+            values.put(isSound([topic, payload, props, flags, asset, metric, deviceTs, enqueuedAt], sum) ? 1 : 0);
+            last = row[0];
             count++;
           }
           if (rows.length < PEEK_STEP_ROWS) break;
@@ -244,40 +355,30 @@ function open(db: Database): OpenTables {
           cursor = (rows.at(-1) as RawRow)[0];
         }
         values.put(null);
+        for (const range of ranges.list) if (range[0] < last) for (const value of range) values.put(value);
+        values.put(null);
         return values.take();
       },
-      /** The newest buried rows, as [seq, reason], highest seq first. */
-      dead(max: number) {
-        return deadSeqs.all(max);
-      },
+      /** The newest dead letters, as [seq, reason, topic, bytes, buriedAt], highest seq first. */
+      dead: (max: number) => dead.newest(max),
+      /** What the last damage took, while it has not been told: [id, report]. */
+      damage: () => db.prepare('SELECT id, report FROM spool_damage ORDER BY id DESC LIMIT 1').raw().get(),
       about() {
         return { epoch: state.epoch, aliveAt: before.aliveAt, closedAt: before.closedAt };
       },
     },
-    beforeCommit() {
-      flush();
-      if (!dirty) return;
-      tallies.beforeCommit(head);
-      writeState.run(state.rows, state.bytes, state.received, state.acknowledged, state.dead, state.aliveAt);
-      dirty = false;
-    },
+    beforeCommit: save,
     afterRollback() {
       load();
       tallies.recount();
+      dropping.forget();
     },
+    salvage: (old, damage) => salvageSpool(rows, dead, old, damage),
     gauges() {
-      const { rows, bytes, received, acknowledged, dead } = state;
-      return { rows, bytes, received, acknowledged, dead, head, tail, oldestAt };
+      const { rows, bytes, received, acknowledged, dead, dropped } = state;
+      return { rows, bytes, received, acknowledged, dead, dropped, head, tail, oldestAt, bytesIn, strays };
     },
   };
-}
-
-/** Sorts by time of creation, and cannot repeat: 9 digits of milliseconds and 8 random ones, base 32. */
-function newEpoch(): string {
-  const digits = '0123456789abcdefghjkmnpqrstvwxyz';
-  let time = '';
-  for (let ms = Date.now(), i = 0; i < 9; i++, ms = Math.floor(ms / 32)) time = digits[ms % 32] + time;
-  return time + Array.from(randomBytes(8), (byte) => digits[byte % 32]).join('');
 }
 
 export const tables: Tables = { name: 'spool', migrations: MIGRATIONS, open };

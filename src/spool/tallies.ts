@@ -146,8 +146,8 @@ export class Tallies {
     if (head - 1 > this.countedUpTo || this.lastSeq - this.countedUpTo >= UNCOUNTED_ROWS_MAX) this.write();
   }
 
-  /** Call when a row in the middle of the spool leaves it. */
-  beforeBury(seq: number): void {
+  /** Call in the same transaction when a row leaves that need not have been the oldest: after it, for the same reason. */
+  hasLeft(seq: number): void {
     if (seq > this.countedUpTo) this.write();
   }
 

@@ -8,54 +8,82 @@
  * second process is refused instead of becoming a second writer, and no shared-memory file is needed, so the file opens on
  * a full disk too.
  */
-import { dirname, resolve } from 'node:path';
+import { dirname } from 'node:path';
 import SQLite, { type Database } from 'better-sqlite3';
-import { HoldfastError, systemCodeOf } from '../lib/errors.js';
-import { makeFolder, syncFolder } from '../lib/folder.js';
-import { healAfterIoError, markIfIoError } from '../lib/sqlite-io-error.js';
+import { assert } from '../lib/assert.js';
+import { HoldfastError } from '../lib/errors.js';
+import { syncFolder } from '../lib/folder.js';
 import type { Tables } from './tables.js';
 
 /** First version without the WAL-reset corruption (3.7.0 to 3.51.2). */
 const SQLITE_VERSION_MIN = [3, 51, 3] as const;
 const SYNCHRONOUS_FULL = 2;
+/** To set it anew would be a write, which a full device refuses. */
+const INCREMENTAL = 2;
 const BUSY_TIMEOUT_MS = 5_000;
 const PAGE_CACHE_KIB = 16 * 1024;
+
+/** Without this word of the last run the log must be there: `open` stands in the file itself from the first commit on. */
+const OPEN = "INSERT INTO store_meta VALUES ('state', 'open') ON CONFLICT DO UPDATE SET value = 'open'";
+const CLOSED = "UPDATE store_meta SET value = 'closed' WHERE key = 'state'";
 
 export interface DatabaseOptions {
   readonly path: string;
   /** How long to wait for another process to let go of the file. */
-  readonly busyTimeoutMs?: number;
-  /** Called when an earlier run had ended with an I/O error, and the files have been brought onto fresh blocks. */
-  readonly onHealed?: () => void;
+  readonly busyTimeoutMs?: number | undefined;
 }
 
-export function openDatabase(options: DatabaseOptions): Database {
-  const path = resolve(options.path);
-  makeFolder(dirname(path));
-  if (healAfterIoError(path)) options.onHealed?.();
-  const db = new SQLite(path, { timeout: options.busyTimeoutMs ?? BUSY_TIMEOUT_MS });
+/** The connection as it is before anything has been written through it, alone on its file. */
+export function connect({ path, busyTimeoutMs }: DatabaseOptions): Database {
+  const db = new SQLite(path, { timeout: busyTimeoutMs ?? BUSY_TIMEOUT_MS });
   try {
-    assertVersion(db);
+    // First of all, or the first statement makes a shared-memory file, for which a full device has no room.
     db.pragma('locking_mode = EXCLUSIVE');
     // Automatic checkpoints keep their errors to themselves; see checkpoints.ts.
     db.pragma('wal_autocheckpoint = 0');
-    // Takes effect only while the file has no tables yet; lets the file shrink after a drain.
-    db.pragma('auto_vacuum = INCREMENTAL');
-    db.pragma('journal_mode = WAL');
-    db.pragma('synchronous = FULL');
-    db.pragma(`cache_size = -${PAGE_CACHE_KIB}`);
-    db.pragma('temp_store = MEMORY');
-    db.exec('CREATE TABLE IF NOT EXISTS store_meta (key TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID');
-    db.exec("INSERT INTO store_meta VALUES ('opened', 1) ON CONFLICT DO UPDATE SET value = value + 1");
-    readBack(db, path);
-    // SQLite has just created the log, and does not look whether the sync of its name succeeded.
-    syncFolder(dirname(path));
+    assertVersion(db);
     return db;
   } catch (error) {
-    markIfIoError(path, error);
     db.close();
-    throw explain(error, path);
+    throw error;
   }
+}
+
+/** Makes the connection a durable one. Throws `spool.not-durable`, and what SQLite throws. */
+export function prepare(db: Database, { path }: DatabaseOptions): void {
+  // Takes effect only while the file has no tables yet; lets the file shrink after a drain.
+  if (db.pragma('auto_vacuum', { simple: true }) !== INCREMENTAL) db.pragma('auto_vacuum = INCREMENTAL');
+  db.pragma('journal_mode = WAL');
+  db.pragma('synchronous = FULL');
+  db.pragma(`cache_size = -${PAGE_CACHE_KIB}`);
+  db.pragma('temp_store = MEMORY');
+  db.exec('CREATE TABLE IF NOT EXISTS store_meta (key TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID');
+  readBack(db, path);
+}
+
+/**
+ * Says in the file itself that from now on there is a log beside it, and has the next commit begin that log anew. Nothing
+ * may be acknowledged before this has returned. On a full device it throws SQLITE_FULL and may be called again.
+ */
+export function markOpen(db: Database, options: DatabaseOptions): void {
+  db.exec(OPEN);
+  // SQLite may have just created the log, and does not look whether the sync of its name succeeded.
+  syncFolder(dirname(options.path));
+  const [row] = db.pragma('wal_checkpoint(PASSIVE)') as { busy: number; log: number; checkpointed: number }[];
+  assert(row?.busy === 0 && row.log === row.checkpointed, 'nobody else is in the way of a checkpoint', { ...row });
+  readBack(db, options.path);
+}
+
+/** The last commit before an orderly end. */
+export function markClosed(db: Database): void {
+  db.exec(CLOSED);
+}
+
+/** Whether the file, its log aside, was left by a run that had one. */
+export function wasOpen(db: Database): boolean {
+  const table = db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'store_meta'").get();
+  if (!table) return false;
+  return db.prepare("SELECT value FROM store_meta WHERE key = 'state'").pluck().get() === 'open';
 }
 
 function assertVersion(db: Database): void {
@@ -81,16 +109,6 @@ function readBack(db: Database, path: string): void {
   }
 }
 
-function explain(error: unknown, path: string): unknown {
-  if (systemCodeOf(error)?.startsWith('SQLITE_BUSY')) {
-    return new HoldfastError('spool.locked', `${path} is in use by another process`, {
-      cause: error,
-      hint: 'one spool file belongs to one running gateway; stop the other one or give this one its own dataDir',
-    });
-  }
-  return error;
-}
-
 /** Brings the tables of one owner to the newest version, all steps in one transaction. */
 export function migrate(db: Database, { name, migrations }: Tables): void {
   const key = `schema.${name}`;
@@ -106,6 +124,7 @@ export function migrate(db: Database, { name, migrations }: Tables): void {
         },
       );
     }
+    if (version === migrations.length) return;
     for (const sql of migrations.slice(version)) db.exec(sql);
     db.prepare('INSERT OR REPLACE INTO store_meta VALUES (?, ?)').run(key, migrations.length);
   });

@@ -3,11 +3,14 @@
  * file has failed: that can come at any time, and is the last word.
  */
 
+import type { Damage } from './tables.js';
+
 export interface WorkerOptions {
   readonly path: string;
   readonly busyTimeoutMs: number | undefined;
   readonly pagesMax: number | undefined;
   readonly logPagesMax: number;
+  readonly ballastBytes: number | undefined;
   /** URLs of the modules that own tables (see `Tables`), in the order of their operations. */
   readonly tables: readonly string[];
 }
@@ -18,6 +21,7 @@ export interface Opened {
   readonly sqlite: string;
   /** An earlier run ended with an I/O error; the files lie on fresh blocks now. */
   readonly healed: boolean;
+  readonly damage: Damage | undefined;
 }
 
 /** A group: units in the order of submission, and units that only needed some transaction to ride in. */

@@ -23,7 +23,7 @@ import {
   type Request,
   type WorkerOptions,
 } from './protocol.js';
-import type { Op, Unit } from './tables.js';
+import type { Damage, Op, Unit } from './tables.js';
 
 /** A group larger than this would hold the thread, and a waiting publisher, for longer than a checkpoint does. */
 const GROUP_BYTES_MAX = 4 * 1024 * 1024;
@@ -36,6 +36,7 @@ const SPENT_MAX = 3;
 const SPENT_BYTES_MAX = 2 * 1024 * 1024;
 /** 1000 pages of 4 KiB bound the log to about 4 MiB between checkpoints. */
 const LOG_PAGES_MAX = 1_000;
+const FULL_HINT = 'free some space on this device; nothing is lost by waiting';
 
 /** `results[at + i]` is what operation i of the unit returned, NaN where it returned nothing or was skipped. */
 export type UnitDone = (error: HoldfastError | null, results: Float64Array, at: number) => void;
@@ -51,6 +52,10 @@ export interface StoreOptions {
   readonly pagesMax?: number;
   /** Pages that the write-ahead log may hold before they are moved into the file. */
   readonly logPagesMax?: number;
+  /** Space kept aside so that deletions and checkpoints work on a full device; absent: none. */
+  readonly ballastBytes?: number;
+  /** Bytes of a group; a smaller one needs a smaller log. */
+  readonly groupBytesMax?: number;
   readonly log?: Log;
 }
 
@@ -96,12 +101,17 @@ export class Store {
   /** Resolves with the error after which nothing is committed any more. */
   readonly failed: Promise<HoldfastError>;
   readonly sqlite: string;
+  /** Set when the file was damaged and a new one has been made from what could be read of it. */
+  readonly damage: Damage | undefined;
+  private readonly groupBytesMax: number;
   private waitingBytesNow = 0;
 
-  private constructor(worker: Worker, opened: Opened, gauges: Float64Array, log: Log) {
+  private constructor(worker: Worker, opened: Opened, gauges: Float64Array, options: StoreOptions) {
     this.worker = worker;
-    this.log = log;
+    this.log = options.log ?? silentLog;
+    this.groupBytesMax = options.groupBytesMax ?? GROUP_BYTES_MAX;
     this.sqlite = opened.sqlite;
+    this.damage = opened.damage;
     this.gaugeValues = gauges;
     for (const [i, name] of opened.operations.entries()) this.operationNumbers.set(name, i);
     for (const [i, name] of opened.gauges.entries()) this.gaugeNumbers.set(name, i);
@@ -115,13 +125,17 @@ export class Store {
     });
   }
 
-  /** Opens or creates the file. Throws `spool.locked`, `spool.version`, `spool.not-durable` or `spool.io`. */
+  /**
+   * Opens or creates the file; a damaged one is replaced (see `recovery.ts`). Throws `spool.locked`, `spool.version`,
+   * `spool.not-durable`, `spool.full` or `spool.io`.
+   */
   static async open(options: StoreOptions): Promise<Store> {
     const workerData: WorkerOptions = {
       path: options.path,
       busyTimeoutMs: options.busyTimeoutMs,
       pagesMax: options.pagesMax,
       logPagesMax: options.logPagesMax ?? LOG_PAGES_MAX,
+      ballastBytes: options.ballastBytes,
       tables: options.tables.map(String),
     };
     const worker = new Worker(new URL('./worker.js', import.meta.url), { workerData, name: 'store' });
@@ -133,11 +147,13 @@ export class Store {
       const { log = silentLog, path } = options;
       if (first.opened.healed)
         log.warn({ path }, 'The last run ended with an I/O error; the spool is on fresh blocks now');
-      return new Store(worker, first.opened, first.gauges, log);
+      return new Store(worker, first.opened, first.gauges, options);
     }
     assert(first.kind === 'broken', 'the first answer of the store thread is opened or broken');
     await worker.terminate();
     const { code, message } = first.failure;
+    if (code.startsWith('SQLITE_FULL') || code === 'ENOSPC')
+      throw new HoldfastError('spool.full', `There is no room for ${options.path}: ${message}`, { hint: FULL_HINT });
     throw code === 'spool.locked' || code === 'spool.version' || code === 'spool.not-durable'
       ? new HoldfastError(code, message, { hint: first.hint })
       : new HoldfastError('spool.io', `Cannot open ${options.path}: ${message}`, { values: { code } });
@@ -175,7 +191,7 @@ export class Store {
       return;
     }
     let last = this.gathering.at(-1);
-    if (!last || last.writer.bytes >= GROUP_BYTES_MAX || last.writer.units >= GROUP_UNITS_MAX) {
+    if (!last || last.writer.bytes >= this.groupBytesMax || last.writer.units >= GROUP_UNITS_MAX) {
       last = { writer: new ArenaWriter(this.spent.pop()), done: [], operations: [] };
       this.gathering.push(last);
     }
@@ -216,6 +232,11 @@ export class Store {
       this.riderTimer = undefined;
       this.schedule();
     }, RIDER_WAIT_MS);
+  }
+
+  /** What rides goes now. */
+  hasten(): void {
+    this.schedule();
   }
 
   /** Reads what has been committed by every group sent before. */

@@ -10,6 +10,14 @@ export type Value = null | number | bigint | string | Uint8Array;
  */
 export type Operation = (...args: never[]) => number | undefined;
 
+/** What was wrong with a file, and the folder in which it is kept. */
+export interface Damage {
+  readonly problem: string;
+  readonly folder: string;
+  /** The newest commits are gone, nobody knows how many; otherwise rows in between are. */
+  readonly lostCommits: boolean;
+}
+
 /** A read, answered in the order of the commits around it. */
 export type Query = (...args: never[]) => unknown;
 
@@ -21,6 +29,11 @@ export interface OpenTables {
   beforeCommit?(): void;
   /** Called after every ROLLBACK: what is kept in memory must be read again. */
   afterRollback?(): void;
+  /**
+   * Fills these new, empty tables from what can be read of a damaged file; `old` is undefined when nothing can. Without
+   * it every readable row is copied as it is.
+   */
+  salvage?(old: Database | undefined, damage: Damage): void;
   /** Numbers that travel back with every answer, so that looking at them costs no query. */
   gauges?(): Readonly<Record<string, number>>;
 }

@@ -9,10 +9,13 @@ import { assert, assertNever } from '../lib/assert.js';
 import { HoldfastError, messageOf, systemCodeOf } from '../lib/errors.js';
 import { markIfIoError } from '../lib/sqlite-io-error.js';
 import { ArenaReader } from './arena.js';
+import { Ballast } from './ballast.js';
 import { Checkpoints } from './checkpoints.js';
-import { migrate, openDatabase } from './database.js';
+import { markClosed, markOpen, migrate } from './database.js';
+import { isFullError, unlessFull } from './full.js';
 import { type Batch, buffersOf, type Failure, type Reply, type Request, type WorkerOptions } from './protocol.js';
-import type { OpenTables, Operation, Query, Tables } from './tables.js';
+import { openSound, suspect } from './recovery.js';
+import type { Damage, OpenTables, Operation, Query, Tables } from './tables.js';
 
 /** Codes after which the file must not be written again: what reached the device is unknown. */
 const FATAL = /^SQLITE_(IOERR|CORRUPT|NOTADB|CANTOPEN|READONLY|NOMEM)/;
@@ -23,6 +26,10 @@ const FATAL = /^SQLITE_(IOERR|CORRUPT|NOTADB|CANTOPEN|READONLY|NOMEM)/;
 const VACUUM_FREE_PAGES_MIN = 1_000;
 const VACUUM_STEP_PAGES = 64;
 const VACUUM_IDLE_MS = 50;
+/** These look like damage to the file, and may be damage to the device. */
+const DAMAGE = /^SQLITE_(CORRUPT|NOTADB)/;
+/** SQLite may refuse a row that needs several pages some pages before the limit. */
+const LIMIT_MARGIN_PAGES = 64;
 
 const port = parentPort;
 assert(port, 'the store worker runs in a worker thread');
@@ -30,6 +37,10 @@ assert(port, 'the store worker runs in a worker thread');
 class StoreThread {
   private readonly db: Database;
   private readonly path: string;
+  private readonly options: WorkerOptions;
+  private readonly lock: Database;
+  private readonly damage: Damage | undefined;
+  private readonly healed: boolean;
   private readonly checkpoints: Checkpoints;
   private readonly owners: OpenTables[] = [];
   private readonly operationNames: string[] = [];
@@ -42,20 +53,33 @@ class StoreThread {
   private readonly pageCount;
   private readonly freePages;
   private vacuumTimer: NodeJS.Timeout | undefined;
-  private healed = false;
   private hasFailed = false;
+  private readonly ballast: Ballast | undefined;
+  /** The device, and not just the file's limit, is full: only what makes room is run. */
+  private squeezed = false;
+  /** The file says that it has a log. Nothing is committed before. */
+  private marked = false;
 
   constructor(options: WorkerOptions, modules: readonly Tables[]) {
     this.path = resolve(options.path);
-    this.db = openDatabase({
-      path: this.path,
-      busyTimeoutMs: options.busyTimeoutMs,
-      onHealed: () => {
-        this.healed = true;
-      },
-    });
+    this.options = options;
+    const { db, lock, damage, healed } = openSound(options, modules);
+    this.db = db;
+    this.lock = lock;
+    this.damage = damage;
+    this.healed = healed;
     this.checkpoints = new Checkpoints(this.db, options.logPagesMax);
     if (options.pagesMax !== undefined) this.db.pragma(`max_page_count = ${options.pagesMax}`);
+    if (options.ballastBytes !== undefined) this.ballast = new Ballast(this.path, options.ballastBytes);
+    this.begin = this.db.prepare('BEGIN IMMEDIATE');
+    this.commit = this.db.prepare('COMMIT');
+    this.rollback = this.db.prepare('ROLLBACK');
+    this.pageCount = this.db.prepare('PRAGMA page_count').pluck();
+    this.freePages = this.db.prepare('PRAGMA freelist_count').pluck();
+    if (!this.mark()) {
+      this.squeeze();
+      this.mark();
+    } else if (this.ballast?.restore() === false) this.squeezed = true;
     for (const module of modules) {
       migrate(this.db, module);
       const owner = module.open(this.db);
@@ -68,16 +92,12 @@ class StoreThread {
       for (const name of Object.keys(owner.gauges?.() ?? {})) this.gaugeNames.push(`${module.name}.${name}`);
     }
     this.gaugeNames.push('store.pages', 'store.freePages');
-    this.begin = this.db.prepare('BEGIN IMMEDIATE');
-    this.commit = this.db.prepare('COMMIT');
-    this.rollback = this.db.prepare('ROLLBACK');
-    this.pageCount = this.db.prepare('PRAGMA page_count').pluck();
-    this.freePages = this.db.prepare('PRAGMA freelist_count').pluck();
   }
 
   opened(): Reply {
     const sqlite = this.db.prepare('SELECT sqlite_version()').pluck().get() as string;
-    const opened = { operations: this.operationNames, gauges: this.gaugeNames, sqlite, healed: this.healed };
+    const { operationNames: operations, gaugeNames: gauges, healed, damage } = this;
+    const opened = { operations, gauges, sqlite, healed, damage };
     return { kind: 'opened', opened, gauges: this.gauges() };
   }
 
@@ -95,9 +115,12 @@ class StoreThread {
         return;
       case 'close':
         clearTimeout(this.vacuumTimer);
+        // No space for the mark: the log stays beside the file, as after a crash, and nothing is lost.
+        this.orFail(() => unlessFull(() => markClosed(this.db)));
         this.orFail(() => this.checkpoints.now());
         if (this.hasFailed) return;
         this.db.close();
+        this.lock.close();
         this.reply({ kind: 'closed', id: request.id });
         port?.close();
         return;
@@ -110,7 +133,7 @@ class StoreThread {
     if (reply.kind === 'failed') {
       this.hasFailed = true;
       clearTimeout(this.vacuumTimer);
-      markIfIoError(this.path, reply.failure);
+      leaveWord(this.path, reply.failure);
     }
     send(reply);
   }
@@ -127,6 +150,12 @@ class StoreThread {
   }
 
   private group(id: number, group: Batch | null, riders: Batch | null): Reply {
+    try {
+      if (this.squeezed && !this.relax()) return this.drain(id, group, riders);
+    } catch (error) {
+      const failure = describe(error);
+      return FATAL.test(failure.code) ? { kind: 'failed', failure } : this.drain(id, group, riders);
+    }
     const results = new Float64Array(group?.operations ?? 0).fill(Number.NaN);
     const failures = new Map<number, Failure>();
     try {
@@ -138,7 +167,7 @@ class StoreThread {
     } catch (error) {
       const failure = describe(error);
       if (FATAL.test(failure.code)) return { kind: 'failed', failure };
-      if (failure.code.startsWith('SQLITE_FULL')) return this.full(id, group, riders);
+      if (isFullError(error)) return this.isAtLimit() ? this.full(id, group, riders) : this.drain(id, group, riders);
       const fatal = this.oneByOne(group, riders, results, failures);
       if (fatal) return { kind: 'failed', failure: fatal };
     }
@@ -175,7 +204,7 @@ class StoreThread {
           const [end, operations] = this.transaction(() => this.units(part, results.subarray(done)));
           left = { ...left, start: end, units: left.units - part.units, operations: left.operations - operations };
         } catch (error) {
-          if (!describe(error).code.startsWith('SQLITE_FULL')) throw error;
+          if (!isFullError(error)) throw error;
           share = Math.floor(part.units / 2);
         }
       }
@@ -186,6 +215,67 @@ class StoreThread {
     const done = (group?.units ?? 0) - (left?.units ?? 0);
     if (!ridersLeft && !left?.units) return this.committed(id, results, new Map(), group);
     return { kind: 'full', id, done, results, group: left, riders: ridersLeft, gauges: this.gauges() };
+  }
+
+  /**
+   * The device is full. What is to be written waits; deletions are run, and the pages they free are given back, in the
+   * space that the ballast has left. So the cloud's acknowledgements make room here, and so does whoever tidies up.
+   */
+  private drain(id: number, group: Batch | null, riders: Batch | null): Reply {
+    const results = new Float64Array(0);
+    let left = riders;
+    try {
+      this.squeeze();
+      if (this.mark()) {
+        if (riders) this.transaction(() => this.units(riders, undefined));
+        left = null;
+        this.giveBack();
+      }
+    } catch (error) {
+      const failure = describe(error);
+      if (FATAL.test(failure.code)) return { kind: 'failed', failure };
+      if (!isFullError(error)) left = null;
+    }
+    if (!group && !left) return this.committed(id, results, new Map(), null);
+    return { kind: 'full', id, done: 0, results, group, riders: left, gauges: this.gauges() };
+  }
+
+  private squeeze(): void {
+    this.squeezed = true;
+    this.ballast?.release();
+  }
+
+  /** Returns whether there is room again. Without a ballast it is simply tried. */
+  private relax(): boolean {
+    this.squeezed = !this.mark() || this.ballast?.restore() === false;
+    return !this.squeezed;
+  }
+
+  private mark(): boolean {
+    if (!this.marked) {
+      unlessFull(() => {
+        markOpen(this.db, { path: this.path });
+        this.marked = true;
+      });
+    }
+    return this.marked;
+  }
+
+  /** Every free page, step by step, so that no step needs more log than the ballast has left. */
+  private giveBack(): void {
+    for (let before = Number.POSITIVE_INFINITY; ; ) {
+      this.db.pragma('wal_checkpoint(PASSIVE)');
+      const free = this.freePages.get() as number;
+      if (free === 0 || free >= before) return;
+      before = free;
+      this.db.pragma(`incremental_vacuum(${VACUUM_STEP_PAGES})`);
+    }
+  }
+
+  private isAtLimit(): boolean {
+    const { pagesMax } = this.options;
+    if (!this.ballast || pagesMax === undefined) return true;
+    return (this.pageCount.get() as number) >= pagesMax - LIMIT_MARGIN_PAGES;
   }
 
   /** One bad statement must not fail its neighbours: again, each unit in a transaction of its own. */
@@ -304,6 +394,12 @@ class StoreThread {
   }
 }
 
+/** For the next start: what it must not believe of the files at `path`. */
+function leaveWord(path: string, failure: Failure): void {
+  markIfIoError(path, failure);
+  if (DAMAGE.test(failure.code)) suspect(path, failure.message);
+}
+
 function describe(error: unknown): Failure {
   return { code: systemCodeOf(error) ?? 'ERROR', message: messageOf(error) };
 }
@@ -334,6 +430,6 @@ try {
   port.on('message', (request: Request) => thread.handle(request));
   send(thread.opened());
 } catch (error) {
-  markIfIoError(resolve((workerData as WorkerOptions).path), error);
+  leaveWord(resolve((workerData as WorkerOptions).path), describe(error));
   send({ kind: 'broken', failure: describe(error), hint: error instanceof HoldfastError ? error.hint : undefined });
 }

@@ -8,7 +8,8 @@ import type { Database } from 'better-sqlite3';
 import { tables as broker } from '../../src/broker/tables.js';
 import { messageOf, systemCodeOf } from '../../src/lib/errors.js';
 import { tables as spool } from '../../src/spool/tables.js';
-import { migrate, openDatabase } from '../../src/store/database.js';
+import { markOpen, migrate } from '../../src/store/database.js';
+import { openSound } from '../../src/store/recovery.js';
 import type { Image } from './disk.js';
 
 export interface Row {
@@ -61,8 +62,12 @@ export function startOn(image: Image, folder: string, path: string): StartUp {
 /** Opens the spool at `path` where it lies. */
 export function startAt(path: string): StartUp {
   let db: Database | undefined;
+  let lock: Database | undefined;
   try {
-    db = openDatabase({ path });
+    const opened = openSound({ path }, [spool, broker]);
+    ({ db, lock } = opened);
+    if (opened.damage) return { broken: `taken for damaged: ${opened.damage.problem}` };
+    markOpen(db, { path });
     for (const owner of [spool, broker]) {
       migrate(db, owner);
       owner.open(db);
@@ -72,6 +77,7 @@ export function startAt(path: string): StartUp {
     return { broken: `${systemCodeOf(error) ?? ''} ${messageOf(error)}`.trim() };
   } finally {
     close(db);
+    close(lock);
   }
 }
 
@@ -79,7 +85,7 @@ function look(db: Database): StartUp {
   const integrity = db.pragma('integrity_check', { simple: true });
   if (integrity !== 'ok') return { broken: `integrity_check: ${String(integrity).slice(0, 100)}` };
   const all = <T>(sql: string): T[] => db.prepare(sql).raw().all() as T[];
-  const size = 'length(payload) + octet_length(topic) + ifnull(length(props), 0)';
+  const size = 'length(payload) + ifnull(length(props), 0)';
   return {
     rows: all<[number, string, string]>('SELECT seq, topic, CAST(payload AS TEXT) FROM spool').map(
       ([seq, topic, payload]) => ({ seq, topic, payload }),

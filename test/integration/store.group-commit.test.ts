@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { HoldfastError } from '../../src/lib/errors.js';
@@ -89,18 +89,6 @@ test('a file of a newer version is refused and left as it is', async (t) => {
   db.exec("UPDATE store_meta SET value = 99 WHERE key = 'schema.spool'");
   db.close();
   await assert.rejects(Store.open({ path, tables: [Spool.tables] }), { code: 'spool.version' });
-});
-
-test('something that is not a database is refused with its path, and not touched', async (t) => {
-  const path = join(tempDir(t), 'spool.db');
-  writeFileSync(path, Buffer.alloc(8192, 'garbage '));
-  const before = readFileSync(path);
-  await assert.rejects(Store.open({ path, tables: [Spool.tables] }), (error: HoldfastError) => {
-    assert.equal(error.code, 'spool.io');
-    assert.ok(error.message.includes(path));
-    return true;
-  });
-  assert.deepEqual(readFileSync(path), before);
 });
 
 test('a full file acknowledges nothing, keeps reading, and goes on once rows have been deleted', async (t) => {

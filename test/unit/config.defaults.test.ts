@@ -30,7 +30,13 @@ test('a gateway needs an id and an upstream; the rest has defaults', (t) => {
       topics: ['plant/#'],
       readings: [{ topic: 'plant/{asset}/{metric}', payload: 'json', ignoreKeys: [] }],
     },
-    spool: { path: join(dir, 'data/spool.db'), bytesMax: 2048 * MIB, diskFreeMin: 256 * MIB, whenFull: 'block' },
+    spool: {
+      path: join(dir, 'data/spool.db'),
+      bytesMax: 2048 * MIB,
+      diskFreeMin: 256 * MIB,
+      whenFull: 'block',
+      classes: [],
+    },
     upstream: {
       url: 'mqtt://192.0.2.1',
       protocolVersion: 5,

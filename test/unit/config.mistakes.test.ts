@@ -81,10 +81,10 @@ const CASES: Record<string, { text: string; said: string[] }> = {
     said: ['c.yaml:2:46: upstream.backoff.min: must not be longer than max'],
   },
   'a choice is misspelled': {
-    text: `${HEAD}log: { level: warning }\nspool: { whenFull: drop-oldest }\n`,
+    text: `${HEAD}log: { level: warning }\nspool: { whenFull: refuse }\n`,
     said: [
       'c.yaml:3:15: log.level: expected one of debug, info, warn, error, silent, found the text "warning"',
-      'c.yaml:4:20: spool.whenFull: expected block, found the text "drop-oldest"',
+      'c.yaml:4:20: spool.whenFull: expected one of block, drop-oldest, found the text "refuse"',
     ],
   },
   'a URL is wrong': {

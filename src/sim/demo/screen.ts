@@ -59,7 +59,7 @@ export function tickBlock(tick: DemoTick, style: Style): string[] {
 
 /** What the gateway's own accounting misses at this moment. */
 function lostNow({ gateway: { spool } }: DemoTick): number {
-  return spool.received - spool.rows - spool.acknowledged - spool.dead;
+  return spool.received - spool.rows - spool.acknowledged - spool.dropped - spool.dead;
 }
 
 export function resultTable(result: DemoResult, style: Style): string[] {

@@ -4,8 +4,8 @@ import { StateIcon } from './icons.js';
 
 /** The one question that matters, answered in large type: is every row that came in accounted for? */
 export function Ledger({ status }) {
-  const { received, rows, acknowledged, balanced } = status.spool;
-  const missing = received - rows - acknowledged;
+  const { received, rows, acknowledged, dropped, dead, balanced } = status.spool;
+  const missing = received - rows - acknowledged - dropped - dead;
   const right = balanced && missing === 0;
   const gaps = status.readers.reduce((sum, reader) => sum + reader.gaps, 0);
   return html`
@@ -23,6 +23,8 @@ export function Ledger({ status }) {
           <${Term} value=${rows} name="in the spool" />
           <span class="sign">+</span>
           <${Term} value=${acknowledged} name="acknowledged" />
+          ${dropped > 0 && html`<span class="sign">+</span><${Term} value=${dropped} name="dropped, with gap records" />`}
+          ${dead > 0 && html`<span class="sign">+</span><${Term} value=${dead} name="set aside" />`}
         </p>
         <p class="note">${right ? explain(gaps) : html`The sums of the spool do not agree. Keep the file as it is and run <code>holdfast spool verify</code>.`}</p>
       </div>
