@@ -18,6 +18,11 @@ const endAt = startedAt + seconds * 1000;
 const latencies: number[] = [];
 let sent = 0;
 let acked = 0;
+let finish: () => void = () => {};
+/** The clients that were not the last to hear an acknowledgement wait for nothing more. */
+const finished = new Promise<void>((resolve) => {
+  finish = resolve;
+});
 
 function publishPacket(client: number): Buffer {
   const topic = Buffer.from(`plant/line1/press${client}/temperature_zone1`);
@@ -85,6 +90,7 @@ function run(client: number): Promise<void> {
       }
       rest = rest.subarray(at);
       acked += got;
+      if (acked >= limit) finish();
       if (now >= endAt || acked >= limit) {
         socket.destroy();
         resolve();
@@ -96,6 +102,7 @@ function run(client: number): Promise<void> {
 }
 
 await Promise.race([
+  finished,
   Promise.all(Array.from({ length: clients }, (_, client) => run(client))),
   new Promise((resolve) => setTimeout(resolve, seconds * 1000 + 2_000)),
 ]);
