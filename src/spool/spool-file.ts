@@ -8,7 +8,7 @@ import { attempt, type Row, readableRows } from '../store/salvage.js';
 import { type Snapshot, takeSnapshot } from '../store/snapshot.js';
 import { scanWal } from '../store/wal-scan.js';
 import { isSound } from './checksum.js';
-import { DROPPABLE_BIT, isRetained, qosOf, typeOf } from './flags.js';
+import { fromFlags } from './flags.js';
 import type { InsertArgs } from './tables.js';
 
 const COLUMNS = 'topic, payload, props, flags, asset_id, metric_name, device_ts, enqueued_at';
@@ -158,16 +158,12 @@ export class SpoolFile {
 }
 
 function fileRow(row: readonly unknown[]): FileRow {
-  const flags = row[4] as number;
   return {
     seq: row[0] as Seq,
     topic: row[1] as string,
     payload: row[2] as Uint8Array,
     props: row[3] as Uint8Array | null,
-    qos: qosOf(flags),
-    retain: isRetained(flags),
-    droppable: (flags & DROPPABLE_BIT) !== 0,
-    type: typeOf(flags),
+    ...fromFlags(row[4] as number),
     asset: row[5] as string | null,
     metric: row[6] as string | null,
     deviceTs: row[7] as Millis | null,

@@ -11,7 +11,7 @@ import { ArenaReader } from '../store/arena.js';
 import type { Store, UnitDone } from '../store/store.js';
 import type { Op } from '../store/tables.js';
 import type { DeadLetter } from './dead-letters.js';
-import { flagsOf, isRetained, qosOf, typeOf } from './flags.js';
+import { flagsOf, fromFlags } from './flags.js';
 import type { DamageReport } from './salvage.js';
 
 export type { DamageReport, Op, UnitDone };
@@ -176,12 +176,15 @@ export class Spool {
   }
 
   /**
-   * Gives up the oldest droppable rows after `after` that make up `bytes`, and writes down the gap, soon. Look at the
-   * stats after the next change.
+   * Gives up the oldest droppable rows after `after` that make up `bytes`, and writes down the gap. It rides, so that it
+   * works on a full device, too. Resolves with how many rows that were; never, when nothing is committed any more.
    */
-  drop(after: Seq, bytes: number): void {
+  async drop(after: Seq, bytes: number): Promise<number> {
+    const [calls, dropped] = [this.gauge('drops'), this.gauge('dropped')];
     this.store.ride({ op: this.store.operation('spool.drop'), args: [after, bytes, this.clock.now()] });
     this.store.hasten();
+    while (this.gauge('drops') === calls) await this.store.changed();
+    return this.gauge('dropped') - dropped;
   }
 
   /** What damage took from an earlier file, until `tellDamage`. */
@@ -255,15 +258,15 @@ function readRow(seq: Seq, reader: ArenaReader): SpoolRow {
   const topic = reader.value() as string;
   const payload = reader.value() as Uint8Array;
   const props = reader.value() as Uint8Array | null;
-  const flags = reader.value() as number;
+  const { qos, retain, type } = fromFlags(reader.value() as number);
   return {
     seq,
     topic,
     payload,
     props,
-    qos: qosOf(flags),
-    retain: isRetained(flags),
-    type: typeOf(flags),
+    qos,
+    retain,
+    type,
     asset: reader.value() as string | null,
     metric: reader.value() as string | null,
     deviceTs: reader.value() as Millis | null,
