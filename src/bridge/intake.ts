@@ -14,7 +14,7 @@ import { FilterSet } from '../wire/filter-set.js';
 import type { ReadingMap } from './reading-map.js';
 import type { Classes } from './when-full.js';
 
-/** How often waiting messages look for room again; acknowledgements from the cloud make it in bursts. */
+/** How often waiting messages look for room again when nothing is committed. */
 const ROOM_LOOK_MS = 50;
 /** Publishers are paused long before this; it bounds what clients that come and go can pile up. */
 const HELD_BYTES_MAX = 64 * 1024 * 1024;
@@ -60,6 +60,7 @@ export class Intake {
   private readonly held = { kept: [] as Held[], droppable: [] as Held[] };
   private heldBytes = 0;
   private timer: NodeJS.Timeout | undefined;
+  private watching = false;
   private bridged = 0;
   private unreadable = 0;
   private lastProblem: string | null = null;
@@ -97,6 +98,7 @@ export class Intake {
   close(): void {
     this.closed = true;
     clearInterval(this.timer);
+    this.timer = undefined;
     const waiting = [...this.held.kept.splice(0), ...this.held.droppable.splice(0)];
     for (const { done } of waiting) done(new HoldfastError('spool.closed', 'the gateway is stopping'), NO_RESULTS, 0);
   }
@@ -122,6 +124,19 @@ export class Intake {
     this.heldBytes += bytes;
     queue.push(held);
     this.timer ??= setInterval(() => this.release(), ROOM_LOOK_MS);
+    this.watch();
+  }
+
+  /** Room comes with a commit; the timer is for what frees space without one. */
+  private watch(): void {
+    if (this.watching) return;
+    this.watching = true;
+    void this.options.spool.changed().then(() => {
+      this.watching = false;
+      if (this.timer === undefined) return;
+      this.release();
+      if (this.timer !== undefined) this.watch();
+    });
   }
 
   private release(): void {

@@ -22,7 +22,7 @@ const ALARM_SHARES = [0.95, 0.85, 0.7];
 const FILE_BYTES_PER_BYTE = 1.5;
 const MEASURED_BYTES_MIN = 1024 * 1024;
 /** Dropped at a time: enough that it is seldom, little enough that it holds up no commit. */
-const DROP_SHARE = 1 / 64;
+const DROP_SHARE = 1 / 32;
 const DROP_BYTES = { min: 64 * 1024, max: 8 * 1024 * 1024 };
 /** Rows that may be dropped pass up to half of the reserve, so that they need not wait while older ones go. */
 const DROPPABLE_EXTRA_SHARE = 0.05;
@@ -126,23 +126,15 @@ export class SpoolRoom {
   }
 
   private drop(): void {
-    const { spool, layout, readUpTo, clock } = this.options;
+    const { spool, layout, readUpTo, clock, log } = this.options;
     if (this.dropping || clock.mono() < this.dropAgainAt) return;
     this.dropping = true;
     const bytes = Math.min(DROP_BYTES.max, Math.max(DROP_BYTES.min, layout.rowsBytesMax * DROP_SHARE));
-    void this.dropped(bytes, readUpTo()).finally(() => {
+    void spool.drop(readUpTo(), bytes).then((rows) => {
       this.dropping = false;
+      if (rows === 0) this.dropAgainAt = clock.mono() + DROP_AGAIN_MS;
+      log.debug({ rows }, 'The oldest rows were dropped to make room');
     });
-    this.options.log.debug({ bytes: spool.usedBytes }, 'The oldest rows are dropped to make room');
-  }
-
-  private async dropped(bytes: number, after: Seq): Promise<void> {
-    const { spool, clock } = this.options;
-    const before = (await spool.stats()).dropped;
-    const changed = spool.changed();
-    spool.drop(after, bytes);
-    await changed;
-    if ((await spool.stats()).dropped === before) this.dropAgainAt = clock.mono() + DROP_AGAIN_MS;
   }
 
   private async look(): Promise<void> {

@@ -4,7 +4,7 @@
  * readings are missing. One gap record per series is enough, however often its rows are dropped: it grows.
  */
 import { checksum } from './checksum.js';
-import { flagsOf, isDroppable, typeOf } from './flags.js';
+import { flagsOf, isDroppable, isReading } from './flags.js';
 import type { LostRanges } from './lost-ranges.js';
 import type { Rows } from './tables.js';
 
@@ -128,7 +128,7 @@ export class Dropping {
   }
 
   private note([, , flags, topic, asset, metric, deviceTs]: Row, after: number, touched: Set<Gap>): void {
-    if (asset === null || deviceTs === null || typeOf(flags) === 'g') return;
+    if (asset === null || deviceTs === null || !isReading(flags)) return;
     const key = `${asset}\0${metric ?? ''}`;
     let gap = this.gaps.get(key);
     // A record that may have been read for sending says what it says; the next one begins anew.

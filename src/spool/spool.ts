@@ -176,12 +176,15 @@ export class Spool {
   }
 
   /**
-   * Gives up the oldest droppable rows after `after` that make up `bytes`, and writes down the gap, soon. Look at the
-   * stats after the next change.
+   * Gives up the oldest droppable rows after `after` that make up `bytes`, and writes down the gap. It rides, so that it
+   * works on a full device, too. Resolves with how many rows that were; never, when nothing is committed any more.
    */
-  drop(after: Seq, bytes: number): void {
+  async drop(after: Seq, bytes: number): Promise<number> {
+    const [calls, dropped] = [this.gauge('drops'), this.gauge('dropped')];
     this.store.ride({ op: this.store.operation('spool.drop'), args: [after, bytes, this.clock.now()] });
     this.store.hasten();
+    while (this.gauge('drops') === calls) await this.store.changed();
+    return this.gauge('dropped') - dropped;
   }
 
   /** What damage took from an earlier file, until `tellDamage`. */

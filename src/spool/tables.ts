@@ -175,6 +175,8 @@ function open(db: Database): OpenTables {
   let closedAt: number | null = null;
   /** Bytes of all rows since the start. */
   let bytesIn = 0;
+  /** Calls of `drop`: riders get no answer of their own. */
+  let drops = 0;
   /** 1 when the table and its totals have been seen to disagree. */
   let strays = 0;
   /** Values of the rows that have their seq and are not inserted yet: `tail` counts them. */
@@ -315,7 +317,10 @@ function open(db: Database): OpenTables {
       },
       bury: (seq: number, at: number, reason: string) => dead.bury(seq, at, reason),
       requeue: (seq: number, at: number) => dead.requeue(seq, at),
-      drop: (after: number, bytes: number, at: number) => dropping.drop(after, bytes, at),
+      drop(after: number, bytes: number, at: number): number {
+        drops++;
+        return dropping.drop(after, bytes, at);
+      },
       /** The gaps of a damage have been written down. */
       damageTold(id: number): number {
         return db.prepare('DELETE FROM spool_damage WHERE id = ?').run(id).changes;
@@ -376,7 +381,7 @@ function open(db: Database): OpenTables {
     salvage: (old, damage) => salvageSpool(rows, dead, old, damage),
     gauges() {
       const { rows, bytes, received, acknowledged, dead, dropped } = state;
-      return { rows, bytes, received, acknowledged, dead, dropped, head, tail, oldestAt, bytesIn, strays };
+      return { rows, bytes, received, acknowledged, dead, dropped, head, tail, oldestAt, bytesIn, drops, strays };
     },
   };
 }

@@ -1,7 +1,7 @@
 /**
  * Space that is kept in a file for the moment in which the device is full. Then deletions and checkpoints need room
  * themselves, and without it a full device could never be emptied again. The file is given up at that moment, and made
- * again once there is room for it and a margin, so that a device at its brim does not flutter.
+ * again once there is room for it and as much again, so that a device at its brim does not flutter.
  */
 
 import { randomFillSync } from 'node:crypto';
@@ -9,6 +9,7 @@ import { closeSync, existsSync, fsyncSync, openSync, rmSync, statfsSync, statSyn
 import { dirname } from 'node:path';
 
 const CHUNK_BYTES = 256 * 1024;
+const LEAST_PARTS = 4;
 
 export class Ballast {
   private readonly file: string;
@@ -27,25 +28,23 @@ export class Ballast {
   }
 
   /**
-   * Whether there is room again: the ballast is in place, or there was space for it and as much again, and it has been
-   * made.
+   * Whether there is room again: the ballast is in place, or has been made. Where space is scarce it is a smaller one, so
+   * that as much stays free; below a quarter it would not serve its purpose.
    */
   restore(): boolean {
-    if (this.isWhole()) return true;
+    const least = this.bytes / LEAST_PARTS;
+    if (existsSync(this.file) && statSync(this.file).size >= least) return true;
     this.release();
-    return this.freeBytes() >= 2 * this.bytes && this.make();
-  }
-
-  private isWhole(): boolean {
-    return existsSync(this.file) && statSync(this.file).size === this.bytes;
+    const bytes = Math.floor(Math.min(this.bytes, this.freeBytes() / 2));
+    return bytes >= least && this.make(bytes);
   }
 
   /** Random bytes, because a file system that compresses or finds holes would reserve nothing for zeros. */
-  private make(): boolean {
+  private make(bytes: number): boolean {
     const fd = openSync(this.file, 'w', 0o600);
     try {
       const chunk = Buffer.alloc(CHUNK_BYTES);
-      for (let left = this.bytes; left > 0; ) {
+      for (let left = bytes; left > 0; ) {
         left -= writeSync(fd, randomFillSync(chunk), 0, Math.min(left, CHUNK_BYTES));
       }
       fsyncSync(fd);

@@ -29,8 +29,7 @@ async function roomOf(t: TestContext, { drops = false } = {}) {
   const fake = {
     ...spool,
     stats: async () => ({ bytes: 0, bytesIn: fake.bytesIn, dropped: 0 }),
-    changed: async () => {},
-    drop: () => fake.dropCalls++,
+    drop: async () => ++fake.dropCalls,
   };
   const room = await SpoolRoom.open({
     spool: fake as unknown as Spool,
