@@ -79,7 +79,7 @@ function look(db: Database): StartUp {
   const integrity = db.pragma('integrity_check', { simple: true });
   if (integrity !== 'ok') return { broken: `integrity_check: ${String(integrity).slice(0, 100)}` };
   const all = <T>(sql: string): T[] => db.prepare(sql).raw().all() as T[];
-  const size = 'length(payload) + octet_length(topic) + ifnull(length(props), 0)';
+  const size = 'length(payload) + ifnull(length(props), 0)';
   return {
     rows: all<[number, string, string]>('SELECT seq, topic, CAST(payload AS TEXT) FROM spool').map(
       ([seq, topic, payload]) => ({ seq, topic, payload }),
