@@ -49,6 +49,7 @@ function optionsOf({ source, historian }: IngestConfig): IngestOptions {
       clientId: source.clientId,
       ...(source.username === undefined ? {} : { username: source.username }),
       ...(source.password === undefined ? {} : { password: readSecret(source.password) }),
+      ...(source.tls === undefined ? {} : { tls: source.tls }),
       topics: [source.topic],
       sessionExpiryS: Math.round(source.sessionExpiry / 1000),
       connectTimeoutMs: source.connectTimeout,

@@ -139,6 +139,7 @@ const MIGRATIONS: readonly string[] = [
       sum(sum) AS sum, min(min) AS min, max(max) AS max
     FROM sensor_readings_1h GROUP BY 1, 2, 3;
   `,
+  'ALTER TABLE series ADD COLUMN duplicates INTEGER NOT NULL DEFAULT 0',
 ];
 
 /** Brings the file up to date, all or nothing. Throws `historian.version` on one that a newer program has written. */

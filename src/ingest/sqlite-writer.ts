@@ -46,7 +46,10 @@ export class SqliteWriter {
   private readonly insertOpaque: Database.Statement<unknown[]>;
   private readonly selectOpaque: Database.Statement<unknown[]>;
   private readonly upsertTally: Database.Statement<unknown[]>;
+  private readonly countRepeated: Database.Statement<[number, number]>;
   private readonly insertQuarantine: Database.Statement<unknown[]>;
+  /** Readings of this batch that were here already, per series. */
+  private readonly repeated = new Map<number, number>();
 
   constructor(db: Database.Database, futureMaxMs: number) {
     this.ledger = new SqliteLedger(db);
@@ -103,6 +106,7 @@ export class SqliteWriter {
        ON CONFLICT DO UPDATE SET last = excluded.last, count = excluded.count, checksum = excluded.checksum,
          up_to = excluded.up_to WHERE excluded.up_to > up_to`,
     );
+    this.countRepeated = db.prepare('UPDATE series SET duplicates = duplicates + ? WHERE id = ?');
     this.insertQuarantine = db.prepare(
       `INSERT INTO quarantine (source_id, seq, reason, topic, asset_id, metric_name, ts, type, value, quality, received_at)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
@@ -114,11 +118,13 @@ export class SqliteWriter {
     const counts = { stored: 0, duplicates: 0, conflicts: 0, gaps: 0, quarantined: 0, opaque: 0 };
     let newest: number | null = null;
     this.marked.clear();
+    this.repeated.clear();
     for (const row of batch.rows) {
       counts[this.row(sourceId, row, now)]++;
       const isReading = row.type !== 'p' && row.type !== 'g';
       if (isReading && row.ts > (newest ?? -Infinity) && !this.isFuture(row.ts, now)) newest = row.ts;
     }
+    for (const [seriesId, count] of this.repeated) this.countRepeated.run(count, seriesId);
     for (const run of runsOf(batch.rows)) this.ledger.add(sourceId, run, now);
     for (const range of batch.lost) this.ledger.addLost(sourceId, range);
     this.touchSource.run({ now, newest, id: sourceId });
@@ -153,8 +159,12 @@ export class SqliteWriter {
       return 'stored';
     }
     const existing = this.selectReading.get(seriesId, ts) as Existing;
-    if (Number(existing.source_id) === sourceId && Number(existing.seq) === seq) return 'duplicates';
-    if (existing.type === type && Number(existing.quality) === quality && sameValue(value, existing.value)) {
+    const again = Number(existing.source_id) === sourceId && Number(existing.seq) === seq;
+    const same =
+      again || (existing.type === type && Number(existing.quality) === quality && sameValue(value, existing.value));
+    if (same) this.repeated.set(seriesId, (this.repeated.get(seriesId) ?? 0) + 1);
+    if (again) return 'duplicates';
+    if (same) {
       this.insertAbsorbed.run(seriesId, ts, sourceId, seq);
       return 'duplicates';
     }

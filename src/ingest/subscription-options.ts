@@ -1,4 +1,5 @@
 import type { IClientOptions } from 'mqtt';
+import type { TlsFiles } from '../lib/dial.js';
 
 export interface SubscriptionOptions {
   /** `mqtt://`, `mqtts://`, `ws://` or `wss://`. */
@@ -9,8 +10,7 @@ export interface SubscriptionOptions {
   readonly protocolVersion?: 4 | 5;
   readonly username?: string;
   readonly password?: string;
-  /** Handed to `tls.connect`. */
-  readonly tls?: Pick<IClientOptions, 'ca' | 'cert' | 'key' | 'rejectUnauthorized' | 'ALPNProtocols'>;
+  readonly tls?: TlsFiles;
   readonly keepaliveS?: number;
   /** How long the broker keeps the session; MQTT 5 only, 3.1.1 leaves it to the broker. */
   readonly sessionExpiryS?: number;
@@ -28,9 +28,8 @@ export const CONNECT_TIMEOUT_MS = 20_000;
 
 /** For a client that is a bare transport with a session that outlives it. */
 export function clientOptions(options: SubscriptionOptions): IClientOptions {
-  const { clientId, protocolVersion = 5, username, password, tls, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options;
+  const { clientId, protocolVersion = 5, username, password, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options;
   return {
-    ...tls,
     clientId,
     protocolVersion,
     ...(username !== undefined && { username }),

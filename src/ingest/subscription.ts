@@ -1,5 +1,6 @@
-import mqtt, { type IPublishPacket, type MqttClient, type Packet } from 'mqtt';
+import { type IPublishPacket, MqttClient, type Packet } from 'mqtt';
 import { generate } from 'mqtt-packet';
+import { dial } from '../lib/dial.js';
 import { HoldfastError, messageOf } from '../lib/errors.js';
 import {
   CONNECT_TIMEOUT_MS,
@@ -45,7 +46,7 @@ export class Subscription {
     this.options = options;
     this.deliver = deliver;
     this.waitingMax = options.receiveMaximum ?? RECEIVE_MAXIMUM;
-    this.client = mqtt.connect(options.url, clientOptions(options));
+    this.client = new MqttClient(() => dial(options.url, options.tls) as never, clientOptions(options));
     this.closed = new Promise((resolve) => {
       this.client.on('close', () => {
         this.reason ??= 'the broker closed the connection';

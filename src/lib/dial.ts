@@ -14,6 +14,15 @@ export interface TlsFiles {
   readonly servername?: string | undefined;
 }
 
+/** The files' contents, as `tls.connect` takes them. Read at every connection, so that a renewed certificate is used. */
+export function readTlsFiles({ ca, cert, key }: TlsFiles): { ca?: Buffer; cert?: Buffer; key?: Buffer } {
+  return {
+    ...(ca ? { ca: readFileSync(ca) } : {}),
+    ...(cert ? { cert: readFileSync(cert) } : {}),
+    ...(key ? { key: readFileSync(key) } : {}),
+  };
+}
+
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { 'mqtt:': 1883, 'mqtts:': 8883, 'ws:': 80, 'wss:': 443 };
 
 /**
@@ -24,11 +33,7 @@ export function dial(url: string, tls: TlsFiles = {}): Duplex {
   const { protocol, hostname, port, href } = new URL(url);
   const host = hostname.replace(/^\[|\]$/g, '');
   const address = { host, port: Number(port) || (DEFAULT_PORTS[protocol] as number) };
-  const files = {
-    ...(tls.ca ? { ca: readFileSync(tls.ca) } : {}),
-    ...(tls.cert ? { cert: readFileSync(tls.cert) } : {}),
-    ...(tls.key ? { key: readFileSync(tls.key) } : {}),
-  };
+  const files = readTlsFiles(tls);
   const servername = tls.servername ?? (isIP(host) ? undefined : host);
   switch (protocol) {
     case 'mqtt:':

@@ -1,5 +1,5 @@
 /** What must hold on every disk that a power cut can leave, for everything that was promised before it. */
-import { idOf, type Ledger, type PromisedSession } from './ledger.js';
+import { idOf, type Ledger, OWN_TOPICS, type PromisedSession } from './ledger.js';
 import type { Found, StartUp } from './start-up.js';
 
 export type Breach =
@@ -47,6 +47,7 @@ type Note = (what: Breach, example: string) => void;
 function checkRows({ rows, tail, totals }: Found, ledger: Ledger, breach: Note): void {
   const spooled = new Map<number, number>();
   for (const { seq, topic, payload } of rows) {
+    if (topic.startsWith(OWN_TOPICS)) continue;
     const id = idOf(payload);
     const published = id === null ? undefined : ledger.published.get(id);
     if (!published || published.topic !== topic || published.payload !== payload) {

@@ -17,6 +17,9 @@ export interface Published {
   acknowledged: boolean;
 }
 
+/** The gateway's own records in the stream; no client can publish there. */
+export const OWN_TOPICS = '$holdfast/';
+
 /** What was published as the retained value of a topic, in order; null cleared it. */
 export interface RetainedHistory {
   readonly values: (number | null)[];
@@ -104,6 +107,7 @@ export class Ledger {
     this.epoch = source.epoch;
     const ids: number[] = [];
     for (const row of rows) {
+      if (row.topic.startsWith(OWN_TOPICS)) continue;
       const id =
         row.type === 'p' ? idOf(Buffer.from(row.payload).toString()) : Number('value' in row ? row.value : Number.NaN);
       assert(id !== null && this.published.has(id), `the cloud gets only what was published, not ${row.topic} ${id}`);

@@ -56,7 +56,7 @@ test('killed again and again while batches flow, the ingest has every reading on
   assert.equal((await ingest.end()).code, 0, ingest.stderr);
 
   assert.deepEqual([status.holes, status.conflicts, status.quarantined, status.deadBatches], [0, 0, 0, 0]);
-  assert.equal(status.rows, status.stored + status.duplicates);
+  assert.equal(status.rows, status.stored + status.duplicates + status.opaque);
   for (const { id, promised } of publishers) {
     const sql = 'SELECT device_ts AS ts, value FROM readings_view WHERE metric_name = ? ORDER BY device_ts';
     const rows = ask<{ ts: number; value: number }>(historianFile(dir), sql, id);

@@ -177,9 +177,8 @@ class Plant {
       historianFile: join(this.dir, 'ingest', 'historian.db'),
       spoolFile: join(this.dir, 'gateway', 'spool.db'),
     });
-    const sum = (key: 'produced' | 'spooled' | 'delivered' | 'stored' | 'lost' | 'foreign') =>
+    const sum = (key: 'produced' | 'spooled' | 'delivered' | 'stored' | 'duplicates' | 'lost' | 'foreign') =>
       reconciliation.assets.reduce((total, asset) => total + asset[key], 0);
-    const { duplicates, conflicts } = ingest;
     return {
       reconciliation,
       ingest,
@@ -187,8 +186,8 @@ class Plant {
       spooled: sum('spooled'),
       delivered: sum('delivered'),
       stored: sum('stored'),
-      duplicates,
-      conflicts,
+      duplicates: sum('duplicates'),
+      conflicts: ingest.conflicts,
       lost: sum('lost') + (ledgerSettled ? 0 : ingest.holes),
       foreign: sum('foreign'),
       gaps: reconciliation.gaps,

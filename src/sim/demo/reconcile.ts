@@ -16,6 +16,8 @@ export interface AssetResult {
   readonly spooled: number;
   readonly delivered: number;
   readonly stored: number;
+  /** Readings that came again after a cut and changed nothing. */
+  readonly duplicates: number;
   /** Stored values that the PLC never served. */
   readonly foreign: number;
 }
@@ -40,8 +42,10 @@ export function reconcile({ truthFile, historianFile, spoolFile }: Witnesses): R
   try {
     const stored = group(readHistorian(historian));
     const waiting = group(readSpool(spool));
+    const repeated = historian.prepare('SELECT ifnull(sum(duplicates), 0) FROM series WHERE asset_id = ?').pluck();
     const assets = LINE_ASSETS.map((asset) => {
-      const result = { asset, produced: 0, lost: 0, spooled: 0, delivered: 0, stored: 0, foreign: 0 };
+      const duplicates = repeated.get(asset) as number;
+      const result = { asset, produced: 0, lost: 0, spooled: 0, delivered: 0, stored: 0, duplicates, foreign: 0 };
       for (const { name } of LINE_TAGS.filter((tag) => tag.asset === asset)) {
         const key = `${asset}/${name}`;
         const truth = served.get(key) ?? [];

@@ -63,14 +63,14 @@ function lostNow({ gateway: { spool } }: DemoTick): number {
 }
 
 export function resultTable(result: DemoResult, style: Style): string[] {
-  const header = ['asset', 'produced', 'spooled', 'delivered', 'stored', 'lost'];
-  const rows = result.reconciliation.assets.map(({ asset, produced, spooled, delivered, stored, lost }) => [
+  const header = ['asset', 'produced', 'spooled', 'delivered', 'stored', 'duplicates absorbed', 'lost'];
+  const rows = result.reconciliation.assets.map(({ asset, produced, spooled, delivered, stored, duplicates, lost }) => [
     asset,
-    ...[produced, spooled, delivered, stored, lost].map(number),
+    ...[produced, spooled, delivered, stored, duplicates, lost].map(number),
   ]);
   const total = [
     'total',
-    ...[result.produced, result.spooled, result.delivered, result.stored, result.lost].map(number),
+    ...[result.produced, result.spooled, result.delivered, result.stored, result.duplicates, result.lost].map(number),
   ];
   const widths = header.map((_, i) => Math.max(...[header, ...rows, total].map((row) => (row[i] as string).length)));
   const line = (row: readonly string[]) =>
@@ -82,7 +82,7 @@ export function resultTable(result: DemoResult, style: Style): string[] {
     ...rows.map(line),
     bold(style, line(total)),
     '',
-    `  duplicates absorbed ${number(result.duplicates)}, conflicts ${number(result.conflicts)}, gap records ${number(result.gaps)}, ` +
+    `  conflicts ${number(result.conflicts)}, gap records ${number(result.gaps)}, ` +
       `outages ${result.outages}, deepest spool ${number(result.deepestRows)} rows`,
     verdict
       ? green(style, `  lost 0: all ${number(result.produced)} values are accounted for`)
