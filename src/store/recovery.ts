@@ -111,8 +111,8 @@ function problemOfFiles(path: string): Found | undefined {
     const hasLog = sizeOf(`${path}-wal`) >= LOG_BYTES_MIN;
     return hasLog ? { problem: 'its log is there, but the file is empty or gone', lostCommits: true } : undefined;
   }
-  if (startOf(path) !== MAGIC) return { problem: 'it is not a database', lostCommits: true };
-  const { lostFrames } = scanWal(path);
+  const { lostFrames, hasFirstPage } = scanWal(path);
+  if (startOf(path) !== MAGIC && !hasFirstPage) return { problem: 'it is not a database', lostCommits: true };
   if (lostFrames === 0) return undefined;
   return { problem: `its log is damaged, ${lostFrames} pages of later commits cannot be read`, lostCommits: true };
 }

@@ -23,21 +23,25 @@ export interface WalReport {
   /** Frames that SQLite will read, and those it will not although a commit made them durable. */
   readonly frames: number;
   readonly lostFrames: number;
+  /** The file's first page is among what SQLite will read: a checkpoint that was cut short may have torn the one in the file. */
+  readonly hasFirstPage: boolean;
 }
+
+const NOTHING: WalReport = { frames: 0, lostFrames: 0, hasFirstPage: false };
 
 type Sums = readonly [number, number];
 
 /** What is in the log of the database at `path`. */
 export function scanWal(path: string): WalReport {
   const file = `${path}-wal`;
-  if (!existsSync(file)) return { frames: 0, lostFrames: 0 };
+  if (!existsSync(file)) return NOTHING;
   const log = readLog(file);
-  if (log.length < HEADER_BYTES) return { frames: 0, lostFrames: 0 };
+  if (log.length < HEADER_BYTES) return NOTHING;
   const littleEndian = log.readUInt32BE(0) === MAGIC;
   const pageBytes = log.readUInt32BE(8);
   const sound = sumOf(log, 0, 24, [0, 0], littleEndian);
   if ((log.readUInt32BE(0) & ~1) >>> 0 !== MAGIC || !sameSums(sound, log, 24)) {
-    return { frames: 0, lostFrames: framesNotIn(path, log) };
+    return { ...NOTHING, lostFrames: framesNotIn(path, log) };
   }
   return scanFrames(new Frames(log, pageBytes), littleEndian, sound);
 }
@@ -104,8 +108,13 @@ class Frames {
 function scanFrames(frames: Frames, littleEndian: boolean, headerSums: Sums): WalReport {
   const salts = frames.headerSalts();
   let good = 0;
-  for (let sums = headerSums; good < frames.count && frames.follows(good, sums, salts, littleEndian); good++)
+  let firstPageAt = Number.POSITIVE_INFINITY;
+  let lastCommit = -1;
+  for (let sums = headerSums; good < frames.count && frames.follows(good, sums, salts, littleEndian); good++) {
     sums = frames.storedSums(good);
+    if (frames.pageNumber(good) === 1) firstPageAt = Math.min(firstPageAt, good);
+    if (frames.commitPages(good) > 0) lastCommit = good;
+  }
   // Behind the bad frame each one is still checked against what the one before it says of itself.
   let committed = false;
   let lostFrames = 0;
@@ -114,7 +123,7 @@ function scanFrames(frames: Frames, littleEndian: boolean, headerSums: Sums): Wa
     if (committed) lostFrames++;
     committed ||= frames.commitPages(n) > 0;
   }
-  return { frames: good, lostFrames };
+  return { frames: good, lostFrames, hasFirstPage: firstPageAt <= lastCommit };
 }
 
 /**

@@ -76,6 +76,17 @@ class StoreThread {
     this.rollback = this.db.prepare('ROLLBACK');
     this.pageCount = this.db.prepare('PRAGMA page_count').pluck();
     this.freePages = this.db.prepare('PRAGMA freelist_count').pluck();
+    try {
+      this.openTables(modules);
+    } catch (error) {
+      leaveWord(this.path, describe(error));
+      db.close();
+      lock.close();
+      throw error;
+    }
+  }
+
+  private openTables(modules: readonly Tables[]): void {
     if (!this.mark()) {
       this.squeeze();
       this.mark();
@@ -422,14 +433,23 @@ function transferOf(reply: Reply): ArrayBuffer[] {
   }
 }
 
+/** Damage that is met on the way is looked for in every page by the second attempt, because of the word left by the first. */
+function start(options: WorkerOptions, modules: readonly Tables[]): StoreThread {
+  try {
+    return new StoreThread(options, modules);
+  } catch (error) {
+    if (!DAMAGE.test(describe(error).code)) throw error;
+    return new StoreThread(options, modules);
+  }
+}
+
 try {
   const options = workerData as WorkerOptions;
   const modules: Tables[] = [];
   for (const url of options.tables) modules.push(((await import(url)) as { tables: Tables }).tables);
-  const thread = new StoreThread(options, modules);
+  const thread = start(options, modules);
   port.on('message', (request: Request) => thread.handle(request));
   send(thread.opened());
 } catch (error) {
-  leaveWord(resolve((workerData as WorkerOptions).path), describe(error));
   send({ kind: 'broken', failure: describe(error), hint: error instanceof HoldfastError ? error.hint : undefined });
 }
