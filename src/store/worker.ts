@@ -79,7 +79,7 @@ class StoreThread {
     try {
       this.openTables(modules);
     } catch (error) {
-      leaveWord(this.path, describe(error));
+      this.giveUp(describe(error));
       db.close();
       lock.close();
       throw error;
@@ -144,9 +144,20 @@ class StoreThread {
     if (reply.kind === 'failed') {
       this.hasFailed = true;
       clearTimeout(this.vacuumTimer);
-      leaveWord(this.path, reply.failure);
+      this.giveUp(reply.failure);
     }
     send(reply);
+  }
+
+  /** The connection is closed with the thread, which takes the log away: the next start must not miss it. */
+  private giveUp(failure: Failure): void {
+    leaveWord(this.path, failure);
+    if (failure.code.startsWith('SQLITE_IOERR')) return;
+    try {
+      markClosed(this.db);
+    } catch (error) {
+      leaveWord(this.path, describe(error));
+    }
   }
 
   /** For work that nobody waits for. Other errors than fatal ones come again with the next commit, which answers for them. */
