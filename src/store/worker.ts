@@ -150,6 +150,8 @@ class StoreThread {
     } catch (error) {
       const failure = describe(error);
       if (FATAL.test(failure.code)) return this.failed(id, failure);
+      // Not even the deletions have room, so it is the device after all.
+      if (isFull(failure) && ridersLeft) return this.drain(id, group, riders);
     }
     const done = (group?.units ?? 0) - (left?.units ?? 0);
     if (!ridersLeft && !left?.units)
