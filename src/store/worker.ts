@@ -10,7 +10,7 @@ import { ArenaReader } from './arena.js';
 import { Ballast } from './ballast.js';
 import { markClosed, markOpen, migrate } from './database.js';
 import { type Batch, buffersOf, type Failure, type Reply, type Request, type WorkerOptions } from './protocol.js';
-import { openSound, suspect } from './recovery.js';
+import { isDamage, openSound, suspect } from './recovery.js';
 import type { Damage, OpenTables, Operation, Query, Tables } from './tables.js';
 
 /** Codes after which the file must not be written again: what reached the device is unknown. */
@@ -22,8 +22,6 @@ const FATAL = /^SQLITE_(IOERR|CORRUPT|NOTADB|CANTOPEN|READONLY|NOMEM)/;
 const VACUUM_FREE_PAGES_MIN = 1_000;
 const VACUUM_STEP_PAGES = 64;
 const VACUUM_IDLE_MS = 50;
-/** These look like damage to the file, and may be damage to the device. */
-const DAMAGE = /^SQLITE_(CORRUPT|NOTADB)/;
 /** SQLite may refuse a row that needs several pages some pages before the limit. */
 const LIMIT_MARGIN_PAGES = 64;
 
@@ -222,7 +220,7 @@ class StoreThread {
   }
 
   private failed(id: number, failure: Failure): Reply {
-    if (DAMAGE.test(failure.code)) suspect(this.options.path, failure.message);
+    if (isDamage(failure)) suspect(this.options.path, failure.message);
     return { kind: 'failed', id, failure };
   }
 
@@ -382,13 +380,15 @@ function transferOf(reply: Reply): ArrayBuffer[] {
   }
 }
 
+const options = workerData as WorkerOptions;
 try {
-  const options = workerData as WorkerOptions;
   const modules: Tables[] = [];
   for (const url of options.tables) modules.push(((await import(url)) as { tables: Tables }).tables);
   const thread = new StoreThread(options, modules);
   port.on('message', (request: Request) => thread.handle(request));
   send(thread.opened());
 } catch (error) {
+  // Met in a file that is too large to be looked through at every start.
+  if (isDamage(error)) suspect(options.path, messageOf(error));
   send({ kind: 'broken', failure: describe(error), hint: error instanceof HoldfastError ? error.hint : undefined });
 }
