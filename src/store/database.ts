@@ -33,24 +33,19 @@ export interface DatabaseOptions {
   readonly busyTimeoutMs?: number | undefined;
 }
 
-/** The connection as it is before anything has been written through it, alone on its file. */
+/** The connection before anything has been read or written through it, alone on its file. */
 export function connect({ path, busyTimeoutMs }: DatabaseOptions): Database {
   const db = new SQLite(path, { timeout: busyTimeoutMs ?? BUSY_TIMEOUT_MS });
-  try {
-    // First of all, or the first statement makes a shared-memory file, for which a full device has no room.
-    db.pragma('locking_mode = EXCLUSIVE');
-    // Automatic checkpoints keep their errors to themselves; see checkpoints.ts.
-    db.pragma('wal_autocheckpoint = 0');
-    assertVersion(db);
-    return db;
-  } catch (error) {
-    db.close();
-    throw error;
-  }
+  // First of all, or the first statement makes a shared-memory file, for which a full device has no room.
+  db.pragma('locking_mode = EXCLUSIVE');
+  // Automatic checkpoints keep their errors to themselves; see checkpoints.ts.
+  db.pragma('wal_autocheckpoint = 0');
+  return db;
 }
 
 /** Makes the connection a durable one. Throws `spool.not-durable`, and what SQLite throws. */
 export function prepare(db: Database, { path }: DatabaseOptions): void {
+  assertVersion(db);
   // Takes effect only while the file has no tables yet; lets the file shrink after a drain.
   if (db.pragma('auto_vacuum', { simple: true }) !== INCREMENTAL) db.pragma('auto_vacuum = INCREMENTAL');
   db.pragma('journal_mode = WAL');

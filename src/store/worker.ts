@@ -14,7 +14,7 @@ import { Checkpoints } from './checkpoints.js';
 import { markClosed, markOpen, migrate } from './database.js';
 import { isFullError, unlessFull } from './full.js';
 import { type Batch, buffersOf, type Failure, type Reply, type Request, type WorkerOptions } from './protocol.js';
-import { openSound, suspect } from './recovery.js';
+import { isDamage, openSound, suspect } from './recovery.js';
 import type { Damage, OpenTables, Operation, Query, Tables } from './tables.js';
 
 /** Codes after which the file must not be written again: what reached the device is unknown. */
@@ -26,8 +26,6 @@ const FATAL = /^SQLITE_(IOERR|CORRUPT|NOTADB|CANTOPEN|READONLY|NOMEM)/;
 const VACUUM_FREE_PAGES_MIN = 1_000;
 const VACUUM_STEP_PAGES = 64;
 const VACUUM_IDLE_MS = 50;
-/** These look like damage to the file, and may be damage to the device. */
-const DAMAGE = /^SQLITE_(CORRUPT|NOTADB)/;
 /** SQLite may refuse a row that needs several pages some pages before the limit. */
 const LIMIT_MARGIN_PAGES = 64;
 
@@ -233,6 +231,8 @@ class StoreThread {
     } catch (error) {
       const failure = describe(error);
       if (FATAL.test(failure.code)) return { kind: 'failed', failure };
+      // Not even the deletions have room, so it is the device after all.
+      if (isFullError(error) && ridersLeft) return this.drain(id, group, riders);
     }
     const done = (group?.units ?? 0) - (left?.units ?? 0);
     if (!ridersLeft && !left?.units) return this.committed(id, results, new Map(), group);
@@ -419,7 +419,7 @@ class StoreThread {
 /** For the next start: what it must not believe of the files at `path`. */
 function leaveWord(path: string, failure: Failure): void {
   markIfIoError(path, failure);
-  if (DAMAGE.test(failure.code)) suspect(path, failure.message);
+  if (isDamage(failure)) suspect(path, failure.message);
 }
 
 function describe(error: unknown): Failure {
@@ -449,13 +449,13 @@ function start(options: WorkerOptions, modules: readonly Tables[]): StoreThread 
   try {
     return new StoreThread(options, modules);
   } catch (error) {
-    if (!DAMAGE.test(describe(error).code)) throw error;
+    if (!isDamage(error)) throw error;
     return new StoreThread(options, modules);
   }
 }
 
+const options = workerData as WorkerOptions;
 try {
-  const options = workerData as WorkerOptions;
   const modules: Tables[] = [];
   for (const url of options.tables) modules.push(((await import(url)) as { tables: Tables }).tables);
   const thread = start(options, modules);

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import mqttPacket, { type IPublishPacket } from 'mqtt-packet';
 import type { Seq } from '../../src/model/ids.js';
 import { decodeBatch } from '../../src/wire/decode.js';
+import { flipBit } from '../helpers/damage.js';
 import { message, openSpool } from '../helpers/spool.js';
 import { TinyBroker } from '../helpers/tiny-broker.js';
 import { tempDir } from '../helpers/tmp.js';
@@ -131,4 +133,28 @@ test('not authorised is nobody’s fault: held, alarmed, kept', async (t) => {
     assert.equal((await spool.stats()).dead, 0);
     await replayer.stop(0);
   }
+});
+
+test('a row whose bytes have changed on the disk is not sent: it is set aside, and the cloud is told', async (t) => {
+  const path = join(tempDir(t), 'spool.db');
+  const first = await openSpool(t, path);
+  await first.spool.enqueue(range(1, 40).map((n) => message(n, Buffer.from(`value ${n} of the plant`))));
+  await first.store.close();
+  for (const n of [7, 8, 40]) flipBit(path, readFileSync(path).indexOf(`value ${n} of the plant`) + 3, 1);
+
+  const { spool, store } = await openSpool(t, path);
+  assert.equal(store.damage, undefined, 'SQLite sees nothing wrong with it');
+  const hub = await openHub(t, () => 'take');
+  startReplayer(t, spool, hub.port, fast);
+  await until('drained', async () => (await spool.stats()).rows === 0);
+  assert.deepEqual(
+    [...hub.taken].sort((a, b) => a - b),
+    range(1, 39).filter((n) => n !== 7 && n !== 8),
+  );
+  await until('told', () => new Set(hub.lost).size === 3);
+  assert.deepEqual(
+    (await spool.dead(10)).map(({ seq, reason }) => [seq, reason]),
+    [7, 8, 40].map((seq) => [seq, 'spool-corrupt']),
+  );
+  assert.ok((await spool.stats()).balanced);
 });

@@ -42,13 +42,13 @@ test('a file that is not a database: a new one takes its place, the old one is k
 });
 
 test('a database whose log has been taken away is not believed', async (t) => {
-  const killed = await killedSpool(t, 400, { logPagesMax: 100 });
+  const killed = await killedSpool(t, 410, { logPagesMax: 100 });
   rmSync(killed.wal);
   const opened = await openSpool(t, killed.path);
   assert.match(opened.store.damage?.problem ?? '', /log is missing/);
   assert.notEqual(opened.spool.epoch, killed.epoch, 'its numbers have been given before');
   const saved = await payloadsOf(opened);
-  assert.ok(saved.length > 0 && saved.length < 400, `${saved.length} rows`);
+  assert.ok(saved.length > 0 && saved.length < 410, `${saved.length} rows`);
   assert.deepEqual(saved, killed.payloads.slice(0, saved.length));
   const { report } = (await opened.spool.damage()) ?? {};
   assert.equal(report?.missing, null);
@@ -130,12 +130,22 @@ test('smashed pages: every readable row is saved in order, the rest is counted e
 test('the page with the schema is gone', async (t) => {
   const killed = await killedSpool(t, 500, { perCommit: 100, logPagesMax: 10 });
   overwrite(killed.path, 0, Buffer.alloc(PAGE));
-  // It may hold another copy of that page.
+  // Otherwise the log may have the page.
   rmSync(killed.wal);
   const opened = await openSpool(t, killed.path);
   assert.match(opened.store.damage?.problem ?? '', /not a database/);
   assert.deepEqual(await opened.spool.enqueue([message(1)]), [1]);
   assert.equal(quarantines(killed.path).length, 1);
+});
+
+test('the schema itself is smashed behind a sound header', async (t) => {
+  const killed = await killedSpool(t, 500, { perCommit: 100, logPagesMax: 10 });
+  overwrite(killed.path, 100, Buffer.alloc(PAGE - 100, 0x5a));
+  rmSync(killed.wal);
+  const opened = await openSpool(t, killed.path);
+  assert.ok(opened.store.damage);
+  assert.deepEqual(await opened.spool.enqueue([message(1)]), [1]);
+  assert.equal((await opened.spool.damage())?.report.missing, null);
 });
 
 test('a start that was cut short in the middle of a repair is finished by the next one', async (t) => {
