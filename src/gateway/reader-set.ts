@@ -5,13 +5,12 @@ import type { Log } from '../lib/log.js';
 import type { Millis } from '../model/ids.js';
 import type { ReaderStatus } from '../model/status.js';
 import type { Driver, SampleBatch } from '../readers/driver.js';
+import { parseEndpoint } from '../readers/modbus/endpoint.js';
 import { ModbusDriver } from '../readers/modbus/modbus-driver.js';
 import type { ModbusOptions } from '../readers/modbus/options.js';
 import { Reporter, type Sink } from '../readers/reporter.js';
 import { encodeReadingPayload } from '../wire/reading.js';
 import { TopicTemplate } from '../wire/topic-template.js';
-
-const MODBUS_PORT = 502;
 
 interface Entry {
   readonly url: string;
@@ -91,14 +90,15 @@ export class ReaderSet {
 }
 
 function modbusOptions(config: ReaderConfig): ModbusOptions {
-  const { hostname, port } = new URL(config.url);
   return {
-    host: hostname.replace(/^\[|\]$/g, ''),
-    port: Number(port) || MODBUS_PORT,
+    endpoint: parseEndpoint(config.url, config.serial),
     connectTimeoutMs: config.connectTimeout,
     timeoutMs: config.timeout,
     retries: config.retries,
     minGapMs: config.minGap,
+    pauseAfterConnectMs: config.pauseAfterConnect,
+    acceptAnyUnit: config.acceptAnyUnit,
+    localEcho: config.localEcho,
     backoff: { minMs: config.backoff.min, maxMs: config.backoff.max },
     devices: config.devices.map(({ asset, unit, order, addressing, groups }) => ({
       asset,

@@ -5,7 +5,9 @@ import { connect, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import type { HoldfastError } from '../../src/lib/errors.js';
-import { ModbusClient, type ReadRequest } from '../../src/readers/modbus/client.js';
+import { ModbusClient } from '../../src/readers/modbus/client.js';
+import type { Endpoint } from '../../src/readers/modbus/endpoint.js';
+import type { ReadRequest } from '../../src/readers/modbus/requests.js';
 import { until } from '../helpers/wait.js';
 import { answerTo, type Behaviour, exceptionTo, FakeDevice, frame, honest } from './readers.fake-device.js';
 
@@ -13,6 +15,7 @@ import { answerTo, type Behaviour, exceptionTo, FakeDevice, frame, honest } from
 const PATIENT_MS = 10_000;
 const SHORT_MS = 60;
 
+const tcp = (port: number): Endpoint => ({ kind: 'tcp', framing: 'mbap', host: '127.0.0.1', port });
 const request: ReadRequest = { fc: 3, unit: 1, address: 100, quantity: 2 };
 const failsWith =
   (code: string, values: object = {}) =>
@@ -27,7 +30,7 @@ async function connected(t: TestContext, behave: Behaviour = honest) {
   const late: number[] = [];
   const downs: HoldfastError[] = [];
   const client = await ModbusClient.connect(
-    { host: '127.0.0.1', port: device.port, connectTimeoutMs: PATIENT_MS, signal: new AbortController().signal },
+    { endpoint: tcp(device.port), connectTimeoutMs: PATIENT_MS, signal: new AbortController().signal },
     { onDown: (reason) => downs.push(reason), onLate: (unit) => late.push(unit) },
   );
   t.after(() => {
@@ -202,7 +205,7 @@ test('a device that refuses, and an attempt that is called off, are link errors 
   const device = await FakeDevice.listen();
   t.after(() => device.close());
   const events = { onDown: () => {}, onLate: () => {} };
-  const options = { host: '127.0.0.1', port: device.port, connectTimeoutMs: PATIENT_MS };
+  const options = { endpoint: tcp(device.port), connectTimeoutMs: PATIENT_MS };
   await assert.rejects(
     ModbusClient.connect({ ...options, signal: AbortSignal.abort() }, events),
     failsWith('device.link'),
@@ -237,7 +240,7 @@ test('a connection that is not made in time leaves no socket that connects later
   }
   const connecting = () => process.getActiveResourcesInfo().some((name) => name.endsWith('ConnectWrap'));
   const attempt = ModbusClient.connect(
-    { host: '127.0.0.1', port, connectTimeoutMs: 500, signal: new AbortController().signal },
+    { endpoint: tcp(port), connectTimeoutMs: 500, signal: new AbortController().signal },
     { onDown: () => {}, onLate: () => {} },
   );
   const refused = assert.rejects(attempt, failsWith('device.link'));
@@ -266,7 +269,7 @@ test('a blocked event loop is not blamed on the device', async (t) => {
   t.after(() => worker.terminate());
   const [port] = (await once(worker, 'message')) as [number];
   const client = await ModbusClient.connect(
-    { host: '127.0.0.1', port, connectTimeoutMs: PATIENT_MS, signal: new AbortController().signal },
+    { endpoint: tcp(port), connectTimeoutMs: PATIENT_MS, signal: new AbortController().signal },
     { onDown: () => {}, onLate: () => {} },
   );
   t.after(() => client.close());

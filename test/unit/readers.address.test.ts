@@ -56,8 +56,7 @@ test('everything else is refused, never guessed', () => {
 
 const compile = (...tags: ModbusTagOptions[]) =>
   compileTags({
-    host: 'plc',
-    port: 502,
+    endpoint: { kind: 'tcp', framing: 'mbap', host: 'plc', port: 502 },
     connectTimeoutMs: 1,
     timeoutMs: 1,
     retries: 0,

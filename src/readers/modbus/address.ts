@@ -1,5 +1,5 @@
 import { HoldfastError } from '../../lib/errors.js';
-import type { ReadFunction } from './client.js';
+import type { ReadFunction } from './requests.js';
 
 /** Coils and discrete inputs hold bits, holding and input registers 16-bit words. */
 export type Table = 'co' | 'di' | 'hr' | 'ir';

@@ -1,11 +1,13 @@
 import { setMaxListeners } from 'node:events';
 import { sleep } from '../../lib/clock.js';
 import type { Driver, DriverContext, ReaderStatus } from '../driver.js';
+import { isBitTable, READ_FUNCTION } from './address.js';
 import { Device } from './device.js';
 import { Group } from './group.js';
 import { Link } from './link.js';
 import type { ModbusOptions } from './options.js';
-import { planBlocks } from './plan.js';
+import { type Extent, planBlocks } from './plan.js';
+import { REGISTERS_PER_READ_MAX, type ReadRequest } from './requests.js';
 import { compileTags } from './tag.js';
 
 /**
@@ -25,12 +27,16 @@ export class ModbusDriver implements Driver {
   /** Throws `config.invalid` with every problem in the addresses, types and names. */
   constructor(options: ModbusOptions, context: DriverContext) {
     const tags = compileTags(options);
-    const units = new Set(options.devices.map(({ unit }) => unit));
     // Every group, device and wait listens to it.
     setMaxListeners(0, this.stopping.signal);
     this.options = options;
     this.context = context;
-    this.link = new Link({ ...options, units }, context.clock, context.log, this.stopping.signal);
+    const { pauseAfterConnectMs = 0, acceptAnyUnit = false, localEcho = false } = options;
+    const units = new Map(
+      options.devices.map(({ unit }, d) => [unit, largestRead(unit, planBlocks(tags[d]?.flat() ?? []))]),
+    );
+    const linkOptions = { ...options, pauseAfterConnectMs, acceptAnyUnit, localEcho, units };
+    this.link = new Link(linkOptions, context.clock, context.log, this.stopping.signal);
     for (const [d, { asset, unit, groups }] of options.devices.entries()) {
       const plans = groups.map((_, g) => planBlocks(tags[d]?.[g] ?? []));
       const device = new Device(
@@ -94,3 +100,11 @@ export class ModbusDriver implements Driver {
 
 /** How long a stop waits for the spool to take what was read; a spool that is full would hold it for ever. */
 const HAND_OVER_MS_MAX = 5000;
+
+/** Registers before bits: their answers come in more lengths. */
+function largestRead(unit: number, blocks: readonly Extent[]): ReadRequest | undefined {
+  const weight = ({ table, quantity }: Extent) =>
+    isBitTable(table) ? quantity / 8 : quantity + REGISTERS_PER_READ_MAX;
+  const [largest] = [...blocks].sort((a, b) => weight(b) - weight(a));
+  return largest && { fc: READ_FUNCTION[largest.table], unit, address: largest.address, quantity: largest.quantity };
+}

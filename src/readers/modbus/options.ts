@@ -1,9 +1,9 @@
 import type { Addressing } from './address.js';
 import type { ByteOrder, TagType } from './decode.js';
+import type { Endpoint } from './endpoint.js';
 
 export interface ModbusOptions {
-  readonly host: string;
-  readonly port: number;
+  readonly endpoint: Endpoint;
   readonly connectTimeoutMs: number;
   /** For each try of a request, from the moment it is sent. */
   readonly timeoutMs: number;
@@ -11,6 +11,12 @@ export interface ModbusOptions {
   readonly retries: number;
   /** Silence on the line between an answer and the next request, for devices that need it. */
   readonly minGapMs: number;
+  /** Silence after a connection is made, for converters that drop what comes at once. */
+  readonly pauseAfterConnectMs?: number;
+  /** The device answers under another unit id than it was asked for (TCP only). */
+  readonly acceptAnyUnit?: boolean;
+  /** The serial adapter hears what it sends (RTU only). */
+  readonly localEcho?: boolean;
   /** Between two tries to connect, and between two tries to reach a device that does not answer. */
   readonly backoff: { readonly minMs: number; readonly maxMs: number };
   /** The units behind this endpoint; they share its one connection. */

@@ -3,7 +3,6 @@ import { GOOD, type ReadingType } from '../../model/reading.js';
 import { GAP_METRIC, type Sample } from '../driver.js';
 import { BAD_SENSOR_FAILURE } from '../quality.js';
 import { isBitTable, parseAddress } from './address.js';
-import { REGISTERS_PER_READ_MAX } from './client.js';
 import {
   BYTE_ORDERS,
   type Decoded,
@@ -15,6 +14,7 @@ import {
 } from './decode.js';
 import type { ModbusDeviceOptions, ModbusOptions, ModbusTagOptions } from './options.js';
 import type { Block, Extent } from './plan.js';
+import { REGISTERS_PER_READ_MAX } from './requests.js';
 
 /** A tag made ready: where it lies and how its value is read. */
 export interface Tag extends Extent {
