@@ -46,8 +46,12 @@ export interface SampleBatch {
   /** Wall clock at the arrival of the answer, never the same twice for one tag. */
   readonly ts: Millis;
   readonly samples: readonly Sample[];
-  /** Set on the first batch after the device was away: the hole that ends here. */
+  /** Set on the first batch after the device was away or cycles were skipped: the hole that ends here. */
   readonly gap?: SampleGap;
+  /** Holes of single tags that end here: the device was there and did not give them. */
+  readonly tagGaps?: readonly TagGap[];
+  /** Set: all samples go out as one message under this name. */
+  readonly message?: string;
 }
 
 export interface SampleGap {
@@ -57,6 +61,13 @@ export interface SampleGap {
   readonly to: Millis;
   /** Readings that were due and not read. */
   readonly missed: number;
+  /** Poll cycles that were due and not run, over all groups. */
+  readonly cycles: number;
+  readonly reason: 'device-unreachable' | 'polls-skipped';
+}
+
+export interface TagGap extends Pick<SampleGap, 'from' | 'to' | 'missed'> {
+  readonly tag: string;
 }
 
 /** The metric name under which gaps are published; no tag may carry it. */

@@ -77,12 +77,21 @@ test('every sample is a retained reading with its identity', async () => {
 
 test('a gap comes before the readings that end it, in the same unit, and is not retained', async () => {
   const { reporter, published } = setUp();
-  await reporter.emit({ ...batch, gap: { from: ms(1000), to: ms(5000), missed: 12 } });
+  await reporter.emit({
+    ...batch,
+    gap: { from: ms(1000), to: ms(5000), missed: 12, cycles: 4, reason: 'device-unreachable' },
+  });
   const gap = published[0]?.[0];
   assert.ok(gap && published[0]?.length === 3);
   assert.equal(gap.message.topic, 'plant/press/gap');
   assert.equal(gap.message.retain, false);
-  assert.deepEqual(json(gap), { from: 1000, to: 5000, count: 12, reason: 'device-unreachable' });
+  assert.deepEqual(json(gap), {
+    from: 1000,
+    to: 5000,
+    count: 12,
+    reason: 'device-unreachable',
+    detail: '4 poll cycles',
+  });
   assert.deepEqual(gap.identity, { type: 'g', asset: 'press', metric: null, deviceTs: 5000 });
 });
 

@@ -31,27 +31,35 @@ export class ModbusDriver implements Driver {
     setMaxListeners(0, this.stopping.signal);
     this.options = options;
     this.context = context;
-    const { pauseAfterConnectMs = 0, acceptAnyUnit = false, localEcho = false } = options;
+    const {
+      pauseAfterConnectMs = 0,
+      acceptAnyUnit = false,
+      localEcho = false,
+      holeRetestMs = HOLE_RETEST_MS,
+    } = options;
     const units = new Map(
-      options.devices.map(({ unit }, d) => [unit, largestRead(unit, planBlocks(tags[d]?.flat() ?? []))]),
+      options.devices.map(({ unit }, d) => [
+        unit,
+        largestRead(unit, planBlocks(tags[d]?.flat() ?? [], { gapRegisters: 0 })),
+      ]),
     );
     const linkOptions = { ...options, pauseAfterConnectMs, acceptAnyUnit, localEcho, units };
     this.link = new Link(linkOptions, context.clock, context.log, this.stopping.signal);
-    for (const [d, { asset, unit, groups }] of options.devices.entries()) {
-      const plans = groups.map((_, g) => planBlocks(tags[d]?.[g] ?? []));
+    for (const [d, { asset, unit, groups, limits = {} }] of options.devices.entries()) {
       const device = new Device(
-        { ...options, asset, unit, blocks: plans.flat() },
+        { ...options, asset, unit, limits, holeRetestMs, tags: tags[d] ?? [] },
         this.link,
         context,
         this.stopping.signal,
       );
       this.devices.push(device);
-      for (const [g, { everyMs }] of groups.entries()) {
-        const name = `${asset}/${unit}/${g}`;
-        const blocks = plans[g] ?? [];
-        if (blocks.length === 0) continue;
+      for (const [index, { everyMs, message }] of groups.entries()) {
+        const name = `${asset}/${unit}/${index}`;
+        const tagCount = tags[d]?.[index]?.length ?? 0;
+        if (tagCount === 0) continue;
         const { backoff } = options;
-        this.groups.push(new Group({ name, asset, everyMs, backoff, blocks }, device, context, this.stopping.signal));
+        const groupOptions = { name, asset, everyMs, backoff, holeRetestMs, index, tagCount, message };
+        this.groups.push(new Group(groupOptions, device, context, this.stopping.signal));
       }
     }
   }
@@ -98,6 +106,8 @@ export class ModbusDriver implements Driver {
   }
 }
 
+/** Long enough to cost nothing, short enough that a register added to the PLC shows up without a restart. */
+const HOLE_RETEST_MS = 600_000;
 /** How long a stop waits for the spool to take what was read; a spool that is full would hold it for ever. */
 const HAND_OVER_MS_MAX = 5000;
 

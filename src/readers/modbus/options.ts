@@ -1,5 +1,7 @@
 import type { Addressing } from './address.js';
-import type { ByteOrder, TagType } from './decode.js';
+import type { ByteOrder } from './byte-order.js';
+import type { LinearRange } from './conversion.js';
+import type { CharLayout, TagType } from './decode.js';
 import type { Endpoint } from './endpoint.js';
 
 export interface ModbusOptions {
@@ -13,6 +15,8 @@ export interface ModbusOptions {
   readonly minGapMs: number;
   /** Silence after a connection is made, for converters that drop what comes at once. */
   readonly pauseAfterConnectMs?: number;
+  /** How long a range that a device refused is left alone before it is tried again; ten minutes without it. */
+  readonly holeRetestMs?: number;
   /** The device answers under another unit id than it was asked for (TCP only). */
   readonly acceptAnyUnit?: boolean;
   /** The serial adapter hears what it sends (RTU only). */
@@ -28,13 +32,33 @@ export interface ModbusDeviceOptions {
   readonly unit: number;
   readonly order: ByteOrder;
   readonly addressing: Addressing;
+  /** What stands for "no value" in every tag of the device that does not say so itself. */
+  readonly invalid?: InvalidValues;
+  readonly limits?: DeviceLimits;
   readonly groups: readonly ModbusGroupOptions[];
+}
+
+/** What a device allows in one request, and how it wants to be asked. */
+export interface DeviceLimits {
+  readonly registersMax?: number;
+  readonly bitsMax?: number;
+  /** Registers read for nothing between two tags; `auto` follows from what a request costs on the link. */
+  readonly gap?: number | 'auto';
+  /** Every tag in a request of its own, for devices that answer only to the exact range. */
+  readonly oneRequestPerTag?: boolean;
+  /** Reads of coils and inputs begin at 0, for devices that return the wrong ones otherwise. */
+  readonly coilsFromZero?: boolean;
 }
 
 export interface ModbusGroupOptions {
   readonly everyMs: number;
+  /** Set: all tags of a cycle go out together under this name. */
+  readonly message?: string;
   readonly tags: readonly ModbusTagOptions[];
 }
+
+/** `sunspec`: the values of that standard for each integer type. Otherwise raw numbers, signed or as the bits of the register. */
+export type InvalidValues = 'sunspec' | readonly (number | bigint)[];
 
 export interface ModbusTagOptions {
   readonly name: string;
@@ -44,6 +68,12 @@ export interface ModbusTagOptions {
   readonly order?: ByteOrder;
   readonly scale?: number;
   readonly offset?: number;
+  /** Instead of scale and offset. */
+  readonly range?: LinearRange;
+  /** Raw number to the name of what it means. */
+  readonly names?: Readonly<Record<string, string>>;
+  readonly invalid?: InvalidValues;
   /** Bytes of a `string`. */
   readonly length?: number;
+  readonly chars?: CharLayout;
 }
