@@ -125,7 +125,18 @@ export const gatewaySchema = z
       ...config,
       spool: { path, ...spool },
       upstream: { url, protocolVersion, clientId, topic: withGateway(topic, id), ...upstream },
-      readers: config.readers.map((reader) => ({ ...reader, statusTopic: withGateway(reader.statusTopic, id) })),
+      readers: config.readers.map(({ topic, statusTopic, commands, ...reader }) => ({
+        ...reader,
+        topic: withGateway(topic, id),
+        statusTopic: withGateway(statusTopic, id),
+        ...(commands && {
+          commands: {
+            ...commands,
+            topic: withGateway(commands.topic, id),
+            resultTopic: withGateway(commands.resultTopic, id),
+          },
+        }),
+      })),
     };
   });
 

@@ -64,9 +64,12 @@ function* readerWarnings(readers: readonly ReaderConfig[], filters: readonly str
 }
 
 function topicsOf(template: string, devices: ReaderConfig['devices']): string[] {
-  return devices.flatMap(({ asset, groups }) =>
+  return devices.flatMap(({ asset, labels, groups }) =>
     groups.flatMap(({ tags }) =>
-      tags.map(({ name }) => template.replace('{asset}', () => asset).replace('{metric}', () => name)),
+      tags.map(({ name }) => {
+        const values: Readonly<Record<string, string>> = { ...labels, asset, metric: name };
+        return template.replaceAll(/\{(\w+)\}/g, (field, key: string) => values[key] ?? field);
+      }),
     ),
   );
 }

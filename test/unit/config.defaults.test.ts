@@ -83,9 +83,19 @@ readers:
         {
           asset: 'filler',
           unit: 1,
+          labels: {},
           order: 'ABCD',
           addressing: 'pdu0',
-          groups: [{ every: MINUTE, tags: [{ name: 't', at: 'hr:1', type: 'u16' }] }],
+          limits: { registers: 125, bits: 2000, gap: 'auto' },
+          quirks: { oneRequestPerTag: false, coilsFromZero: false, writeMultiple: false, readWrite: false },
+          groups: [
+            {
+              every: MINUTE,
+              report: 'always',
+              heartbeat: MINUTE,
+              tags: [{ name: 't', at: 'hr:1', type: 'u16' }],
+            },
+          ],
         },
       ],
     },
