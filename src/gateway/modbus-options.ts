@@ -63,6 +63,8 @@ function deviceOptions({
       gap: limits.gap,
       oneRequestPerTag: quirks.oneRequestPerTag,
       coilsFromZero: quirks.coilsFromZero,
+      writeMultiple: quirks.writeMultiple,
+      readWrite: quirks.readWrite,
     },
     groups: groups.map(({ every, message, tags }) => ({
       everyMs: every,
@@ -76,8 +78,9 @@ function tagOptions({ enum: names, invalid, deadband, write, ...tag }: TagConfig
   return present({
     ...tag,
     names,
-    invalid: invalid === undefined ? undefined : invalidValues(invalid),
-  }) as unknown as ModbusTagOptions;
+    invalid: invalid && invalidValues(invalid),
+    write: write && present(write),
+  });
 }
 
 /** Whole numbers in quotes are exact however long they are. */
@@ -91,6 +94,10 @@ function wholeNumber(text: string): bigint {
 }
 
 /** Without the keys that have no value, which is what "optional" means to the compiler here. */
-function present(object: Readonly<Record<string, unknown>>): object {
-  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined));
+function present<T extends object>(object: T): Present<T> {
+  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as Present<T>;
 }
+
+type Present<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {
+  [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined>;
+};

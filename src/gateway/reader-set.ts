@@ -3,8 +3,10 @@ import type { ReaderConfig } from '../config/reader-schema.js';
 import type { Clock } from '../lib/clock.js';
 import type { Log } from '../lib/log.js';
 import type { Millis } from '../model/ids.js';
+import type { Message } from '../model/message.js';
 import type { ReaderStatus } from '../model/status.js';
 import { ChangeFilter } from '../readers/change-filter.js';
+import { CommandDesk } from '../readers/command-desk.js';
 import type { Driver, SampleBatch } from '../readers/driver.js';
 import { ModbusDriver } from '../readers/modbus/modbus-driver.js';
 import { Reporter, type Sink } from '../readers/reporter.js';
@@ -16,6 +18,7 @@ interface Entry {
   readonly url: string;
   readonly driver: Driver;
   readonly reporter: Reporter;
+  readonly commands: { readonly topic: TopicTemplate; readonly desk: CommandDesk } | undefined;
   /** Per asset: what has been handed over durably. */
   readonly counts: Map<string, { readings: number; gaps: number }>;
 }
@@ -33,11 +36,27 @@ export class ReaderSet {
     for (const { driver } of this.entries) driver.start();
   }
 
+  /** Whether any message can be a command, so that the others need not be looked at. */
+  get takesCommands(): boolean {
+    return this.entries.some(({ commands }) => commands);
+  }
+
+  /** A message of the plant that is durable: carried out if it is a command to a reader that takes any. */
+  offer({ topic, payload, retain }: Message): void {
+    for (const { commands } of this.entries) {
+      const fields = commands?.topic.match(topic);
+      const { asset, metric } = fields ?? {};
+      if (commands && asset !== undefined && metric !== undefined)
+        commands.desk.offer({ asset, metric, payload, retain });
+    }
+  }
+
   /** Ends the polls in progress and hands over what they read; when `hurry` aborts, what is in progress is given up. */
   async stop(hurry: AbortSignal): Promise<void> {
     const abort = () => this.giveUp.abort();
     if (hurry.aborted) abort();
     hurry.addEventListener('abort', abort, { once: true });
+    await Promise.all(this.entries.map(({ commands }) => commands?.desk.close()));
     await Promise.all(this.entries.map(({ driver }) => driver.stop()));
     await Promise.all(this.entries.map(({ reporter }) => reporter.close()));
     hurry.removeEventListener('abort', abort);
@@ -88,8 +107,23 @@ export class ReaderSet {
       counts.set(batch.device, count);
     };
     const context = { emit, status: reporter.status.bind(reporter), clock, log, signal: this.giveUp.signal };
-    return { url: config.url, driver: new ModbusDriver(modbusOptions(config), context), reporter, counts };
+    const driver = new ModbusDriver(modbusOptions(config), context);
+    const commands = config.commands && commandsOf(config.commands, driver, sink, clock, log);
+    return { url: config.url, driver, reporter, commands, counts };
   }
+}
+
+function commandsOf(
+  { topic, resultTopic, ttlMax }: NonNullable<ReaderConfig['commands']>,
+  driver: Driver,
+  sink: Sink,
+  clock: Clock,
+  log: Log,
+): Entry['commands'] {
+  const results = TopicTemplate.parse(resultTopic);
+  const resultTopicOf = (asset: string, metric: string) => results.format({ asset, metric });
+  const desk = new CommandDesk({ driver, sink, resultTopicOf, ttlMaxMs: ttlMax, clock, log });
+  return { topic: TopicTemplate.parse(topic), desk };
 }
 
 /** The gap messages of every asset for the time in which the gateway itself was not running. */

@@ -16,6 +16,31 @@ export interface Driver {
    */
   stop(): Promise<void>;
   status(): ReaderStatus;
+  /**
+   * Writes one value, once. Never rejects. `mayStart` is asked at the last moment before anything is sent, and nothing is
+   * sent when it says no.
+   */
+  write(command: WriteCommand, mayStart: () => boolean): Promise<WriteResult>;
+}
+
+export interface WriteCommand {
+  readonly device: string;
+  readonly tag: string;
+  /** What is to be written, as readings of the tag have it: a scaled number, a name, a text. */
+  readonly value: unknown;
+}
+
+export interface WriteResult {
+  /**
+   * `done`: the device has confirmed it. `rejected`: it was not carried out. `unknown`: it was sent and not confirmed, so
+   * it may have been carried out. `expired`: its time was over before it could be sent.
+   */
+  readonly outcome: 'done' | 'rejected' | 'unknown' | 'expired';
+  /** Why it is not done, as a word that stays the same over versions: `value`, `not-writable`, `exception-2`. */
+  readonly code?: string;
+  readonly detail?: string;
+  /** What the device had right afterwards; absent when it could not be read. */
+  readonly readBack?: Sample;
 }
 
 export interface DriverContext {

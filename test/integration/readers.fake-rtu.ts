@@ -28,11 +28,14 @@ export class FakeRtu {
     const server = createServer({ noDelay: true }, (socket) => device.onConnection(socket));
     device.server = server;
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    t.after(() => {
-      for (const socket of device.sockets) socket.destroy();
-      server.close();
-    });
+    t.after(() => device.close());
     return device;
+  }
+
+  /** Refuses from now on. */
+  close(): void {
+    for (const socket of this.sockets) socket.destroy();
+    this.server?.close();
   }
 
   get endpoint(): Endpoint {

@@ -94,9 +94,12 @@ export class Link {
     return this.turns.take(() => this.exchange(request));
   }
 
-  /** One try, before all reads that wait. Throws as `read` does; only `device.exception` says that nothing was written. */
-  write(request: WriteRequest): Promise<Exchange> {
-    return this.turns.take(() => this.exchange(request), true);
+  /**
+   * One try, before all reads that wait. `start` is called right before it is sent; when it returns false nothing is sent.
+   * Throws as `read` does; after the start, only `device.exception` says that nothing was written.
+   */
+  write(request: WriteRequest, start: () => boolean): Promise<Exchange> {
+    return this.turns.take(() => this.exchange(request, start), true);
   }
 
   /** Why nothing can be asked now. */
@@ -114,7 +117,7 @@ export class Link {
     return { target: targetOf(this.options.endpoint), state: this.state.name, ...cause, connects: this.connects };
   }
 
-  private async exchange(request: ReadRequest | WriteRequest): Promise<Exchange> {
+  private async exchange(request: ReadRequest | WriteRequest, start?: () => boolean): Promise<Exchange> {
     const resync = this.resyncs.get(request.unit);
     if (resync?.isNeeded(this.clock.mono())) {
       const probe = resync.probe();
@@ -122,13 +125,17 @@ export class Link {
       await this.ask(probe, resync);
       resync.settled();
     }
-    return this.ask(request, resync);
+    return this.ask(request, resync, start);
   }
 
-  private async ask(request: ReadRequest | WriteRequest, resync: Resync | undefined): Promise<Exchange> {
+  private async ask(
+    request: ReadRequest | WriteRequest,
+    resync: Resync | undefined,
+    start?: () => boolean,
+  ): Promise<Exchange> {
     await this.silence();
     const { client } = this;
-    if (!client || this.stopping.aborted) throw this.noConnection();
+    if (!client || this.stopping.aborted || start?.() === false) throw this.noConnection();
     const sentMono = this.clock.mono();
     const timeoutMs = this.options.timeoutMs + this.cost.onTheWireMs(request);
     try {

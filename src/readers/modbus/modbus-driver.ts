@@ -1,14 +1,15 @@
 import { setMaxListeners } from 'node:events';
 import { sleep } from '../../lib/clock.js';
-import type { Driver, DriverContext, ReaderStatus } from '../driver.js';
+import type { Driver, DriverContext, ReaderStatus, WriteCommand, WriteResult } from '../driver.js';
 import { isBitTable, READ_FUNCTION } from './address.js';
 import { Device } from './device.js';
+import { DeviceWriter } from './device-writer.js';
 import { Group } from './group.js';
 import { Link } from './link.js';
 import type { ModbusOptions } from './options.js';
 import { type Extent, planBlocks } from './plan.js';
 import { REGISTERS_PER_READ_MAX, type ReadRequest } from './requests.js';
-import { compileTags } from './tag.js';
+import { compileTags, type Tag } from './tag.js';
 
 /**
  * Reads the units behind one Modbus TCP endpoint: one link, on it devices, in them groups of tags. Every value is that of
@@ -19,6 +20,10 @@ export class ModbusDriver implements Driver {
   private readonly context: DriverContext;
   private readonly link: Link;
   private readonly devices: Device[] = [];
+  private readonly writable = new Map<
+    string,
+    { readonly tags: ReadonlyMap<string, Tag>; readonly writer: DeviceWriter }
+  >();
   private readonly groups: Group[] = [];
   private readonly stopping = new AbortController();
   private runs: Promise<void>[] = [];
@@ -53,6 +58,9 @@ export class ModbusDriver implements Driver {
         this.stopping.signal,
       );
       this.devices.push(device);
+      const writer = new DeviceWriter(unit, limits, this.link, context);
+      const known = (tags[d]?.flat() ?? []).map((tag): [string, Tag] => [tag.name, tag]);
+      this.writable.set(asset, { tags: new Map(known), writer });
       for (const [index, { everyMs, message }] of groups.entries()) {
         const name = `${asset}/${unit}/${index}`;
         const tagCount = tags[d]?.[index]?.length ?? 0;
@@ -83,6 +91,14 @@ export class ModbusDriver implements Driver {
       link: this.link.status(),
       devices: this.devices.map((device) => device.record.status()),
     };
+  }
+
+  async write({ device, tag: name, value }: WriteCommand, mayStart: () => boolean): Promise<WriteResult> {
+    const known = this.writable.get(device);
+    const tag = known?.tags.get(name);
+    if (!known || !tag) return { outcome: 'rejected', code: 'unknown-tag' };
+    if (!tag.write) return { outcome: 'rejected', code: 'not-writable' };
+    return known.writer.write(tag, value, mayStart);
   }
 
   private readonly onAbort = (): void => {

@@ -48,6 +48,10 @@ export interface DeviceLimits {
   readonly oneRequestPerTag?: boolean;
   /** Reads of coils and inputs begin at 0, for devices that return the wrong ones otherwise. */
   readonly coilsFromZero?: boolean;
+  /** Single coils and registers are written by functions 15 and 16 too. */
+  readonly writeMultiple?: boolean;
+  /** Registers are written by function 23, which reads them back in the same transaction. */
+  readonly readWrite?: boolean;
 }
 
 export interface ModbusGroupOptions {
@@ -76,4 +80,11 @@ export interface ModbusTagOptions {
   /** Bytes of a `string`. */
   readonly length?: number;
   readonly chars?: CharLayout;
+  /** Absent: the tag is never written. The limits are those of its readings. */
+  readonly write?: WriteLimits;
+}
+
+export interface WriteLimits {
+  readonly min?: number;
+  readonly max?: number;
 }

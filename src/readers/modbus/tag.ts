@@ -6,8 +6,8 @@ import type { ConversionOptions } from './conversion.js';
 import { conversionOf, readingTypeOf } from './conversion.js';
 import { decoderOf, registersOf, type ValueFormat } from './decode.js';
 import { compileFormat } from './format.js';
-import type { ModbusDeviceOptions, ModbusOptions, ModbusTagOptions } from './options.js';
-import type { Block, Extent } from './plan.js';
+import type { ModbusDeviceOptions, ModbusOptions, ModbusTagOptions, WriteLimits } from './options.js';
+import { type Block, type Extent, quantityMax } from './plan.js';
 
 /** A tag made ready: where it lies and what its value is. */
 export interface Tag extends Extent {
@@ -16,6 +16,8 @@ export interface Tag extends Extent {
   /** Null for a coil or an input. */
   readonly format: ValueFormat | null;
   readonly conversion: ConversionOptions;
+  /** Null: it is never written. */
+  readonly write: WriteLimits | null;
   /** The value in the data bytes of a block that holds this tag. */
   sample(data: Buffer, block: Extent): Sample;
 }
@@ -55,7 +57,7 @@ export function compileTags(options: Pick<ModbusOptions, 'devices'>): Tag[][][] 
 
 export function compileTag(
   options: ModbusTagOptions,
-  device: Pick<ModbusDeviceOptions, 'order' | 'addressing' | 'invalid'>,
+  device: Pick<ModbusDeviceOptions, 'order' | 'addressing' | 'invalid' | 'limits'>,
 ): Tag {
   const { name } = options;
   if (name.length === 0 || name === GAP_METRIC) throw new Error(`'${name}' cannot be the name of a tag`);
@@ -66,7 +68,12 @@ export function compileTag(
 
   const type = readingTypeOf(format.type, conversion);
   const convert = conversionOf(format, conversion);
-  const place = { name, table, address, quantity, type, conversion };
+  const { write = null } = options;
+  if (write && table !== 'co' && table !== 'hr') throw new Error('only coils and holding registers can be written');
+  if (write && bits && quantity > 1) throw new Error('a field of more than one register cannot be written at once');
+  const max = quantityMax(table, device.limits ?? {});
+  if (quantity > max) throw new Error(`has ${quantity} registers, and the device gives ${max} in one read`);
+  const place = { name, table, address, quantity, type, conversion, write };
   if (isBitTable(table))
     return {
       ...place,
