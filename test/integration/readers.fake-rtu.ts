@@ -123,6 +123,7 @@ export function rtu(bytes: readonly number[]): Buffer {
 }
 
 function requestLength(bytes: Buffer): number {
+  if (bytes[1] === 17) return 4;
   if (bytes[1] === 43) return 7;
   if (bytes.length < 8) return 8;
   switch (bytes[1]) {
