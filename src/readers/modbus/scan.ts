@@ -80,11 +80,11 @@ function objectsIn(bytes: Buffer): string[] {
   return texts;
 }
 
-/** What a device says of itself goes to a terminal: no control characters. */
+/** What a device says of itself goes to a terminal; its texts are ASCII [Modbus Application Protocol 1.1b3, 6.21]. */
 const printable = (bytes: Buffer): string =>
   bytes
     .toString('latin1')
-    .replaceAll(/[^\x20-\x7e\xa0-\xff]/g, '')
+    .replaceAll(/[^\x20-\x7e]/g, '')
     .trim();
 
 /** Vendor, product and revision fit into one or two answers. */
