@@ -44,19 +44,32 @@ export class ChangeFilter {
     const mono = this.clock.mono();
     // After a hole nobody knows whether the last value still held in it.
     const all = batch.gap !== undefined;
-    const samples = batch.samples.filter((sample) => {
+    const samples: Sample[] = [];
+    for (const sample of batch.samples) {
       const rule = rules.get(sample.tag);
-      const last = (reported as Map<string, Reported>).get(sample.tag);
+      const last = reported.get(sample.tag);
       if (rule && last && !all && mono - last.mono < rule.heartbeatMs && !hasChanged(sample, last, rule.deadband))
-        return false;
-      return true;
-    });
+        continue;
+      samples.push(sample);
+    }
     if (samples.length === 0 && !batch.tagGaps) return undefined;
     // One message holds the whole group, or a consumer would have to keep the rest of it in mind.
     const sent = batch.message === undefined ? samples : batch.samples;
-    for (const { tag, value, quality } of sent) reported.set(tag, { value, quality, mono });
+    for (const sample of sent) remember(reported, sample, mono);
     return { ...batch, samples: sent };
   }
+}
+
+/** In place where there is an entry, since a new one for every change is work for the garbage collector. */
+function remember(reported: Map<string, Reported>, { tag, value, quality }: Sample, mono: number): void {
+  const entry = reported.get(tag);
+  if (!entry) {
+    reported.set(tag, { value, quality, mono });
+    return;
+  }
+  entry.value = value;
+  entry.quality = quality;
+  entry.mono = mono;
 }
 
 function hasChanged(sample: Sample, last: Reported, deadband: number): boolean {

@@ -37,6 +37,11 @@ export function readingTypeOf(type: TagType, { scale, offset, range, names }: Co
   return type.startsWith('f') || range || scale !== 1 || offset !== 0 ? 'f' : 'i';
 }
 
+/** Every value means itself. */
+export function isPlain({ scale, offset, range, names, invalid }: ConversionOptions): boolean {
+  return scale === 1 && offset === 0 && !range && !names && invalid.length === 0;
+}
+
 /** 64-bit integers stay exact; scaled, they are as exact as a float is. */
 export function conversionOf({ type }: Pick<ValueFormat, 'type'>, options: ConversionOptions): Convert {
   const { scale, offset, range, names, invalid } = options;

@@ -1,12 +1,9 @@
 import type { Millis } from '../../model/ids.js';
 import type { SampleBatch } from '../driver.js';
-import type { Tag } from './tag.js';
 
 /** What belongs to one cycle of a group only. */
 export class Cycle {
   readonly handovers: Promise<void>[] = [];
-  /** The tags that gave a value. */
-  readonly read = new Set<Tag>();
   lastTs: Millis | undefined;
   private readonly previousTs: Millis | undefined;
   private readonly kept: SampleBatch[] = [];

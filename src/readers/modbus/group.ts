@@ -81,7 +81,7 @@ export class Group {
       if (this.stopping.aborted) break;
       await this.readOrLose(block, cycle);
     }
-    for (const [tag, hole] of this.lost) if (!cycle.read.has(tag)) hole.missed++;
+    for (const hole of this.lost.values()) hole.missed++;
     this.lastCycleTs = cycle.lastTs ?? this.lastCycleTs;
     const together = cycle.together(this.options.asset, this.options.message);
     if (together) this.handOver(together, cycle);
@@ -159,7 +159,7 @@ export class Group {
   private giveGood(block: Block<Tag>, { data, at }: Answer, cycle: Cycle): void {
     const ts = cycle.stamp(at);
     const gap = this.device.record.takeGap(ts) ?? this.skippedGap(ts);
-    const tagGaps = this.foundAgain(block, ts, cycle);
+    const tagGaps = this.lost.size > 0 ? this.foundAgain(block, ts) : [];
     this.device.record.markGood(block.tags);
     const extras = { ...(gap ? { gap } : {}), ...(tagGaps.length > 0 ? { tagGaps } : {}) };
     this.give({ device: this.options.asset, ts, samples: samplesOf(block, data), ...extras }, cycle);
@@ -172,10 +172,9 @@ export class Group {
     return { from, to, missed: cycles * this.options.tagCount, cycles, reason: 'polls-skipped' };
   }
 
-  private foundAgain(block: Block<Tag>, to: Millis, cycle: Cycle): TagGap[] {
+  private foundAgain(block: Block<Tag>, to: Millis): TagGap[] {
     const gaps: TagGap[] = [];
     for (const tag of block.tags) {
-      cycle.read.add(tag);
       const hole = this.lost.get(tag);
       if (hole) gaps.push({ tag: tag.name, from: hole.from, to, missed: hole.missed });
       this.lost.delete(tag);

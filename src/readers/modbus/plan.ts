@@ -34,15 +34,13 @@ const BITS_PER_REGISTER = 16;
  */
 export function planBlocks<T extends Extent>(tags: readonly T[], options: PlanOptions): Block<T>[] {
   const sorted = [...tags].sort((a, b) => compare(a.table, b.table) || a.address - b.address);
-  const blocks: Block<T>[] = [];
+  const blocks: Growing<T>[] = [];
   for (const tag of sorted) {
     assert(tag.quantity >= 1 && tag.quantity <= quantityMax(tag.table, options), 'a tag fits into one read', {
       quantity: tag.quantity,
     });
     const block = blocks.at(-1);
-    const joined = block && join(block, tag, options);
-    if (joined) blocks[blocks.length - 1] = joined;
-    else blocks.push(blockOf([tag], options));
+    if (!block || !join(block, tag, options)) blocks.push({ ...blockOf([tag], options), tags: [tag] });
   }
   return blocks;
 }
@@ -66,17 +64,25 @@ export function quantityMax(table: Table, { bitsMax, registersMax }: DeviceLimit
   return isBitTable(table) ? (bitsMax ?? BITS_PER_READ_MAX) : (registersMax ?? REGISTERS_PER_READ_MAX);
 }
 
-function join<T extends Extent>(block: Block<T>, tag: T, options: PlanOptions): Block<T> | undefined {
+interface Growing<T extends Extent> extends Extent {
+  quantity: number;
+  readonly tags: T[];
+}
+
+/** True when the read now covers the tag too. */
+function join<T extends Extent>(block: Growing<T>, tag: T, options: PlanOptions): boolean {
   const { gapRegisters, holes, oneRequestPerTag } = options;
-  if (block.table !== tag.table || oneRequestPerTag) return undefined;
-  if (holes?.isIsolated(tag) || (block.tags.length === 1 && holes?.isIsolated(block.tags[0] as T))) return undefined;
+  if (block.table !== tag.table || oneRequestPerTag) return false;
+  if (holes?.isIsolated(tag) || (block.tags.length === 1 && holes?.isIsolated(block.tags[0] as T))) return false;
   const gapMax = isBitTable(tag.table) ? gapRegisters * BITS_PER_REGISTER : gapRegisters;
   const end = block.address + block.quantity;
-  if (tag.address - end > gapMax) return undefined;
+  if (tag.address - end > gapMax) return false;
   const quantity = Math.max(end, tag.address + tag.quantity) - block.address;
-  if (quantity > quantityMax(tag.table, options)) return undefined;
-  if (holes?.cross(tag.table, block.address, quantity)) return undefined;
-  return { table: block.table, address: block.address, quantity, tags: [...block.tags, tag] };
+  if (quantity > quantityMax(tag.table, options)) return false;
+  if (holes?.cross(tag.table, block.address, quantity)) return false;
+  block.quantity = quantity;
+  block.tags.push(tag);
+  return true;
 }
 
 const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
