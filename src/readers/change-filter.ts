@@ -12,9 +12,12 @@ export interface ReportRule {
 /** By device and tag; a tag without a rule is reported every time. */
 export type ReportRules = ReadonlyMap<string, ReadonlyMap<string, ReportRule>>;
 
-interface Reported {
+/** What was reported last of a tag that has a rule. */
+interface Entry {
+  readonly rule: ReportRule;
   value: Sample['value'];
   quality: number;
+  /** Before the first report: so long ago that every heartbeat is due. */
   mono: number;
 }
 
@@ -23,58 +26,49 @@ interface Reported {
  * would never be seen. A change of the quality, the first value of all and the first value after a hole are always reported.
  */
 export class ChangeFilter {
-  private readonly rules: ReportRules;
   private readonly clock: Clock;
-  private readonly reported = new Map<string, Map<string, Reported>>();
+  private readonly devices: ReadonlyMap<string, ReadonlyMap<string, Entry>>;
 
   constructor(rules: ReportRules, clock: Clock) {
-    this.rules = rules;
     this.clock = clock;
+    const entry = (rule: ReportRule): Entry => ({ rule, value: null, quality: Number.NaN, mono: -Infinity });
+    this.devices = new Map(
+      [...rules].map(([device, tags]) => [device, new Map([...tags].map(([tag, rule]) => [tag, entry(rule)]))]),
+    );
   }
 
   /** What is to be reported of a batch; undefined when nothing is. */
   pass(batch: SampleBatch): SampleBatch | undefined {
-    const rules = this.rules.get(batch.device);
-    if (!rules || rules.size === 0) return batch;
-    let reported = this.reported.get(batch.device);
-    if (!reported) {
-      reported = new Map();
-      this.reported.set(batch.device, reported);
-    }
+    const entries = this.devices.get(batch.device);
+    if (!entries || entries.size === 0) return batch;
     const mono = this.clock.mono();
-    // After a hole nobody knows whether the last value still held in it.
-    const all = batch.gap !== undefined;
+    // After a hole nobody knows whether the last value still held in it. One message holds the whole group, or a consumer
+    // would have to keep the rest of it in mind.
+    const all = batch.gap !== undefined || (batch.message !== undefined && hasNews(batch.samples, entries, mono));
     const samples: Sample[] = [];
     for (const sample of batch.samples) {
-      const rule = rules.get(sample.tag);
-      const last = reported.get(sample.tag);
-      if (rule && last && !all && mono - last.mono < rule.heartbeatMs && !hasChanged(sample, last, rule.deadband))
-        continue;
+      const entry = entries.get(sample.tag);
+      if (entry && !all && !isNews(sample, entry, mono)) continue;
       samples.push(sample);
+      if (!entry) continue;
+      entry.value = sample.value;
+      entry.quality = sample.quality;
+      entry.mono = mono;
     }
-    if (samples.length === 0 && !batch.tagGaps) return undefined;
-    // One message holds the whole group, or a consumer would have to keep the rest of it in mind.
-    const sent = batch.message === undefined ? samples : batch.samples;
-    for (const sample of sent) remember(reported, sample, mono);
-    return { ...batch, samples: sent };
+    return samples.length > 0 || batch.tagGaps ? { ...batch, samples } : undefined;
   }
 }
 
-/** In place where there is an entry, since a new one for every change is work for the garbage collector. */
-function remember(reported: Map<string, Reported>, { tag, value, quality }: Sample, mono: number): void {
-  const entry = reported.get(tag);
-  if (!entry) {
-    reported.set(tag, { value, quality, mono });
-    return;
-  }
-  entry.value = value;
-  entry.quality = quality;
-  entry.mono = mono;
+function hasNews(samples: readonly Sample[], entries: ReadonlyMap<string, Entry>, mono: number): boolean {
+  return samples.some((sample) => {
+    const entry = entries.get(sample.tag);
+    return !entry || isNews(sample, entry, mono);
+  });
 }
 
-function hasChanged(sample: Sample, last: Reported, deadband: number): boolean {
-  const { value, quality } = sample;
-  if (quality !== last.quality || typeof value !== typeof last.value) return true;
+function isNews({ value, quality }: Sample, last: Entry, mono: number): boolean {
+  const { deadband, heartbeatMs } = last.rule;
+  if (mono - last.mono >= heartbeatMs || quality !== last.quality || typeof value !== typeof last.value) return true;
   if (typeof value === 'number' && deadband > 0) return Math.abs(value - (last.value as number)) >= deadband;
   if (typeof value === 'bigint' && deadband > 0) return Math.abs(Number(value - (last.value as bigint))) >= deadband;
   return value !== last.value;

@@ -114,10 +114,13 @@ async function manyTags(seconds: number) {
 /** The same requests on the same sockets at the same pace, and nothing done with the answers: what the system alone costs. */
 async function bareSockets(seconds: number): Promise<number> {
   const { child, ports } = await serve(LINKS);
-  const readsPerLink = Math.ceil((GROUPS * TAGS_PER_GROUP * 2) / REGISTERS_PER_READ);
+  const readsPerGroup = Math.ceil((TAGS_PER_GROUP * 2) / REGISTERS_PER_READ);
   const request = Buffer.from([0, 1, 0, 0, 0, 6, 1, 3, 0, 0, 0, REGISTERS_PER_READ]);
   const answerBytes = 9 + REGISTERS_PER_READ * 2;
-  const sockets = ports.map((port) => {
+  const sockets = [];
+  for (const port of ports) {
+    // Spread over the time between two cycles, as the reader's groups are.
+    await sleep(1000 / GROUPS / LINKS);
     const socket = connect({ host: '127.0.0.1', port, noDelay: true });
     let received = 0;
     let left = 0;
@@ -128,11 +131,11 @@ async function bareSockets(seconds: number): Promise<number> {
       if (--left > 0) socket.write(request);
     });
     const cycle = () => {
-      left = readsPerLink;
+      left = readsPerGroup;
       socket.write(request);
     };
-    return { socket, timer: setInterval(cycle, 1000) };
-  });
+    sockets.push({ socket, timer: setInterval(cycle, 1000 / GROUPS) });
+  }
   await sleep(WARM_UP_MS);
   const [cpu, startMono] = [process.cpuUsage(), performance.now()];
   await sleep(seconds * 1000);

@@ -25,12 +25,12 @@ const failsWith =
     return true;
   };
 
-async function connected(t: TestContext, behave: Behaviour = honest) {
+async function connected(t: TestContext, behave: Behaviour = honest, acceptAnyUnit = false) {
   const device = await FakeDevice.listen(behave);
   const late: number[] = [];
   const downs: HoldfastError[] = [];
   const client = await ModbusClient.connect(
-    { endpoint: tcp(device.port), connectTimeoutMs: PATIENT_MS, signal: new AbortController().signal },
+    { endpoint: tcp(device.port), connectTimeoutMs: PATIENT_MS, signal: new AbortController().signal, acceptAnyUnit },
     { onDown: (reason) => downs.push(reason), onLate: (unit) => late.push(unit) },
   );
   t.after(() => {
@@ -118,6 +118,14 @@ test('an answer that comes twice counts once', async (t) => {
   for (const address of [5, 6])
     assert.equal((await client.read({ ...request, address }, PATIENT_MS)).readUInt16BE(0), address);
   await until('both repeats', () => late.length === 2);
+});
+
+test('a device that always answers under unit 1 is read as any unit, where that was said', async (t) => {
+  const asUnitOne: Behaviour = (question) => void question.socket.write(answerTo({ ...question, unit: 1 }));
+  const strict = await connected(t, asUnitOne);
+  await assert.rejects(strict.client.read({ ...request, unit: 255 }, PATIENT_MS), failsWith('device.protocol'));
+  const lenient = await connected(t, asUnitOne, true);
+  assert.equal((await lenient.client.read({ ...request, unit: 255 }, PATIENT_MS)).readUInt16BE(0), 100);
 });
 
 for (const how of ['rst', 'fin'] as const)

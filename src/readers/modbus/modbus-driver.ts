@@ -12,7 +12,7 @@ import { REGISTERS_PER_READ_MAX, type ReadRequest } from './requests.js';
 import { compileTags, type Tag } from './tag.js';
 
 /**
- * Reads the units behind one Modbus TCP endpoint: one link, on it devices, in them groups of tags. Every value is that of
+ * Reads the units behind one Modbus endpoint, on TCP or a serial line: one link, on it devices, in them groups of tags. Every value is that of
  * its own register at the time it carries, or there is none and the stream says so.
  */
 export class ModbusDriver implements Driver {

@@ -40,6 +40,9 @@ export function compileTags(options: Pick<ModbusOptions, 'devices'>): Tag[][][] 
     return device.groups.map((group, g) => {
       if (!(group.everyMs >= EVERY_MS_MIN))
         problems.push(`devices[${d}].groups[${g}].everyMs: ${group.everyMs} is below ${EVERY_MS_MIN} ms`);
+      if (group.message !== undefined && names.has(group.message))
+        problems.push(`devices[${d}].groups[${g}].message: '${group.message}' is the name of a tag`);
+      if (group.message !== undefined) names.add(group.message);
       return group.tags.flatMap((tag, t) => {
         try {
           if (names.has(tag.name)) throw new Error('the name is there twice');
