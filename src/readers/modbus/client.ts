@@ -1,7 +1,7 @@
-import modbusSerial from 'modbus-serial';
 import { assert, assertNever } from '../../lib/assert.js';
 import { HoldfastError, messageOf } from '../../lib/errors.js';
 import { deadline } from '../deadline.js';
+import { type Core, coreOver, type ModbusError } from './core.js';
 import { withCrc } from './crc16.js';
 import { type LineOptions, openLine } from './line.js';
 import { MbapPort } from './mbap-port.js';
@@ -11,7 +11,6 @@ import {
   dataBytesOf,
   REGISTERS_PER_READ_MAX,
   REGISTERS_PER_WRITE_MAX,
-  type ReadFunction,
   type ReadRequest,
   type WriteRequest,
 } from './requests.js';
@@ -217,49 +216,4 @@ function bytesOf(registers: readonly number[]): Buffer {
   const bytes = Buffer.alloc(registers.length * 2);
   for (const [i, value] of registers.entries()) bytes.writeUInt16BE(value, i * 2);
   return bytes;
-}
-
-interface ModbusError extends Error {
-  readonly modbusCode?: number;
-}
-
-/** What is used of the answers that the core makes. */
-interface Answer {
-  readonly buffer: Buffer;
-  readonly address: number;
-  readonly state: boolean;
-  readonly value: number;
-  readonly length: number;
-  readonly andMask: number;
-  readonly orMask: number;
-  readonly data: readonly number[];
-}
-type Callback = (error: ModbusError | null, answer?: Answer) => void;
-
-/** What is used of modbus-serial's core. Its own types leave out the table, which must be cleared or it grows for ever. */
-type Core = Record<
-  `writeFC${ReadFunction}`,
-  (unit: number, address: number, quantity: number, done: Callback) => void
-> & {
-  writeFC5(unit: number, address: number, on: boolean, done: Callback): void;
-  writeFC6(unit: number, address: number, value: number, done: Callback): void;
-  writeFC15(unit: number, address: number, bits: readonly boolean[], done: Callback): void;
-  writeFC16(unit: number, address: number, registers: Buffer, done: Callback): void;
-  writeFC22(unit: number, address: number, and: number, or: number, done: Callback): void;
-  writeFC23(
-    unit: number,
-    readAddress: number,
-    readQuantity: number,
-    writeAddress: number,
-    writeQuantity: number,
-    registers: Buffer,
-    done: Callback,
-  ): void;
-  readonly _transactions: Record<number, unknown>;
-};
-
-function coreOver(port: Port): Core {
-  const core = new modbusSerial.default(port);
-  core.open();
-  return core as unknown as Core;
 }
