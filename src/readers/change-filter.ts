@@ -55,7 +55,7 @@ export class ChangeFilter {
       entry.quality = sample.quality;
       entry.mono = mono;
     }
-    return samples.length > 0 || batch.tagGaps ? { ...batch, samples } : undefined;
+    return samples.length > 0 || batch.gap || batch.tagGaps ? { ...batch, samples } : undefined;
   }
 }
 

@@ -119,4 +119,7 @@ test('skipped cycles are gathered and told once a minute', () => {
   assert.equal(skipped.take(at(60_000)), undefined);
   assert.deepEqual(skipped.take(at(61_000)), { from: 1000, cycles: 5 });
   assert.equal(skipped.take(at(200_000)), undefined);
+  skipped.add(1, undefined, at(300_000));
+  assert.equal(skipped.take(at(300_010)), undefined);
+  assert.deepEqual(skipped.take(at(300_010), true), { from: 300_000, cycles: 1 });
 });

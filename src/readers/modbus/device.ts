@@ -107,10 +107,21 @@ export class Device {
     return false;
   }
 
-  /** The last word of an orderly stop; the groups have ended by then. */
+  /** The last word of an orderly stop; the groups have ended by then. A hole that is still open is told as it is. */
   async stop(): Promise<void> {
     await this.recovery;
+    const { clock, log } = this.context;
+    const device = this.options.asset;
+    const ts = clock.now();
+    const gap = this.record.takeGap(ts);
     this.record.goOffline('stopped');
+    if (!gap) return;
+    await this.context.emit({ device, ts, samples: [], gap }).catch((error) => {
+      log.warn(
+        { device, from: gap.from, missed: gap.missed, detail: messageOf(error) },
+        'A gap was given up at the end',
+      );
+    });
   }
 
   private async ask(block: Block<Tag>): Promise<Answer> {

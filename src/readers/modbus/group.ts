@@ -62,16 +62,28 @@ export class Group {
     const { record } = this.device;
     const { name, everyMs, tagCount } = this.options;
     const schedule = new PollSchedule({ name, everyMs, startMono: clock.mono() });
-    while (!this.stopping.aborted) {
+    for (;;) {
+      if (this.stopping.aborted) return this.tellHoles();
       const { dueMono, missed } = schedule.next(clock.mono());
       record.countMissed(missed, tagCount);
       if (this.device.gate.isOpen) this.skipped.add(missed, this.lastCycleTs, clock.now());
       if (this.unread > 0 && (await this.device.gate.wait(this.stopping, dueMono - clock.mono()))) await this.poll();
       await sleep(dueMono - clock.mono(), this.stopping);
-      if (this.stopping.aborted) return;
+      if (this.stopping.aborted) return this.tellHoles();
       if (this.unread > 0) record.countMissed(1, this.unread);
       await this.poll();
     }
+  }
+
+  /** The holes that are still open at the end: nobody else will know of them. */
+  private async tellHoles(): Promise<void> {
+    const to = this.context.clock.now();
+    const cycle = new Cycle(this.lastCycleTs);
+    const gap = this.skippedGap(to, true);
+    const tagGaps = [...this.lost].map(([{ name }, { from, missed }]) => ({ tag: name, from, to, missed }));
+    if (gap || tagGaps.length > 0)
+      this.handOver({ device: this.options.asset, ts: to, samples: [], tagGaps, ...(gap ? { gap } : {}) }, cycle);
+    await Promise.all(cycle.handovers);
   }
 
   private async poll(): Promise<void> {
@@ -165,8 +177,8 @@ export class Group {
     this.give({ device: this.options.asset, ts, samples: samplesOf(block, data), ...extras }, cycle);
   }
 
-  private skippedGap(to: Millis): SampleGap | undefined {
-    const skipped = this.skipped.take(to);
+  private skippedGap(to: Millis, atOnce = false): SampleGap | undefined {
+    const skipped = this.skipped.take(to, atOnce);
     if (!skipped) return undefined;
     const { from, cycles } = skipped;
     return { from, to, missed: cycles * this.options.tagCount, cycles, reason: 'polls-skipped' };

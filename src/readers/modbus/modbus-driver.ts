@@ -118,7 +118,9 @@ export class ModbusDriver implements Driver {
     signal.removeEventListener('abort', giveUp);
     signal.removeEventListener('abort', this.onAbort);
     this.link.close();
-    for (const device of this.devices) await device.stop();
+    const told = new AbortController();
+    const last = Promise.all(this.devices.map((device) => device.stop())).finally(() => told.abort());
+    await Promise.race([last, sleep(HAND_OVER_MS_MAX, told.signal)]);
   }
 }
 

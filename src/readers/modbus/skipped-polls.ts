@@ -15,10 +15,10 @@ export class SkippedPolls {
     this.cycles += cycles;
   }
 
-  /** What was gathered, when it is time to tell it. */
-  take(now: Millis): { readonly from: Millis; readonly cycles: number } | undefined {
+  /** What was gathered, when it is time to tell it or `atOnce`. */
+  take(now: Millis, atOnce = false): { readonly from: Millis; readonly cycles: number } | undefined {
     const { from, cycles } = this;
-    if (from === undefined || now - from < TELL_EVERY_MS) return undefined;
+    if (from === undefined || (!atOnce && now - from < TELL_EVERY_MS)) return undefined;
     this.from = undefined;
     this.cycles = 0;
     return { from, cycles };
