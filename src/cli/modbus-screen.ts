@@ -3,6 +3,10 @@ import type { plansOf, RegisterView } from '../gateway/commissioning.js';
 
 type Plan = ReturnType<typeof plansOf>[number];
 
+/** Orders side by side: the four of 32 bits, or half of the eight of 64. */
+const ORDERS_SHOWN = 4;
+/** An order of eight letters and a 64-bit integer. */
+const CELL_CHARS = 29;
 /** More tags of a read than this are counted, not listed. */
 const TAGS_SHOWN_MAX = 6;
 
@@ -10,8 +14,12 @@ export function registerLines({ at, hex, readings, texts, bits }: RegisterView):
   const lines = [`${at}  ${hex.replaceAll(/(....)(?=.)/g, '$1 ')}`];
   if (bits.length > 0) return [...lines, `bits    ${bits.map(Number).join('')}`];
   for (const { type, values } of readings)
-    for (const [i, { order, value }] of values.entries())
-      lines.push(`${(i === 0 ? type : '').padEnd(7)} ${order.padEnd(9)} ${value === null ? '-' : value}`);
+    for (let i = 0; i < values.length; i += ORDERS_SHOWN) {
+      const row = values.slice(i, i + ORDERS_SHOWN).map(({ order, value }) => `${order} ${value ?? '-'}`);
+      lines.push(
+        `${(i === 0 ? type : '').padEnd(7)} ${row.map((cell) => cell.padEnd(CELL_CHARS)).join(' ')}`.trimEnd(),
+      );
+    }
   for (const { order, value } of texts) lines.push(`string  ${order.padEnd(9)} ${JSON.stringify(value)}`);
   return lines;
 }

@@ -24,6 +24,7 @@ export function* gatewayWarnings(config: GatewayConfig): Generator<Warning> {
       yield { path, message: `anybody who reaches ${host} may publish and subscribe without a password` };
   }
   yield* connectionWarnings('upstream', config.upstream);
+  yield* commandWarnings(config);
   yield* readerWarnings(config.readers, config.bridge.topics);
 }
 
@@ -44,6 +45,17 @@ export function* secretWarnings(file: string, literals: readonly Path[]): Genera
       path,
       message: `the file may be read by others (mode ${mode.toString(8)}); use {file: ...} or {credential: ...}, or chmod 600`,
     };
+}
+
+/** A machine that moves because somebody in the network published a number. */
+function* commandWarnings({ broker, readers }: GatewayConfig): Generator<Warning> {
+  const open = broker.listeners.find(({ url, anonymous }) => anonymous && !isLoopback(endpointOf(url).host));
+  for (const [index, { commands }] of readers.entries())
+    if (commands && open)
+      yield {
+        path: ['readers', index, 'commands'],
+        message: `anybody who reaches ${endpointOf(open.url).host} may write to these devices without a password`,
+      };
 }
 
 function* readerWarnings(readers: readonly ReaderConfig[], filters: readonly string[]): Generator<Warning> {

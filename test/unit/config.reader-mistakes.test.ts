@@ -79,6 +79,20 @@ for (const [keys, device, problem] of LINKS)
     assert.ok(said(t, text).includes(problem), said(t, text).join('\n'));
   });
 
+test('commands behind a door without a password are doubtful', (t) => {
+  const tags = 'tags: [{ name: t, at: "hr:1", type: u16, write: {} }]';
+  const reader = `  - { type: modbus, url: "tcp://h", commands: {}, devices: [{ asset: a, groups: [{ every: 1s, ${tags} }] }] }\n`;
+  const listeners = (host: string) => `broker: { listeners: [{ url: "mqtt://${host}:1883", anonymous: true }] }\n`;
+  const doubt =
+    'warning: readers.0.commands: anybody who reaches 0.0.0.0 may write to these devices without a password';
+  const told = (host: string) => complaints(configFile(t, HEAD + reader + listeners(host)));
+  assert.ok(
+    told('0.0.0.0').some((line) => line.endsWith(doubt)),
+    told('0.0.0.0').join('\n'),
+  );
+  assert.deepEqual(told('127.0.0.1'), []);
+});
+
 test('a topic with the levels of a plant is right when every device has its labels', (t) => {
   const groups = 'groups: [{ every: 1s, tags: [{ name: t, at: "%MW1.4-7", type: u16 }] }]';
   const topic = 'topic: "plant/{gateway}/{area}/{asset}/{metric}"';
