@@ -125,15 +125,15 @@ export const gatewaySchema = z
       ...config,
       spool: { path, ...spool },
       upstream: { url, protocolVersion, clientId, topic: withGateway(topic, id), ...upstream },
-      readers: config.readers.map(({ topic, statusTopic, commands, ...reader }) => ({
+      readers: config.readers.map((reader) => ({
         ...reader,
-        topic: withGateway(topic, id),
-        statusTopic: withGateway(statusTopic, id),
-        ...(commands && {
+        topic: withGateway(reader.topic, id),
+        statusTopic: withGateway(reader.statusTopic, id),
+        ...(reader.commands && {
           commands: {
-            ...commands,
-            topic: withGateway(commands.topic, id),
-            resultTopic: withGateway(commands.resultTopic, id),
+            ...reader.commands,
+            topic: withGateway(reader.commands.topic, id),
+            resultTopic: withGateway(reader.commands.resultTopic, id),
           },
         }),
       })),
