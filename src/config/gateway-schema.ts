@@ -127,7 +127,18 @@ export const gatewaySchema = z
       ...config,
       spool: { path, ...spool },
       upstream: { url, protocolVersion, clientId, topic: withGateway(topic, id), ...upstream },
-      readers: config.readers.map((reader) => ({ ...reader, statusTopic: withGateway(reader.statusTopic, id) })),
+      readers: config.readers.map((reader) => ({
+        ...reader,
+        topic: withGateway(reader.topic, id),
+        statusTopic: withGateway(reader.statusTopic, id),
+        ...(reader.commands && {
+          commands: {
+            ...reader.commands,
+            topic: withGateway(reader.commands.topic, id),
+            resultTopic: withGateway(reader.commands.resultTopic, id),
+          },
+        }),
+      })),
     };
   });
 

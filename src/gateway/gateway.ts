@@ -10,6 +10,7 @@ import { MqttUpstream } from '../bridge/mqtt-upstream.js';
 import { ReadingMap } from '../bridge/reading-map.js';
 import { Replayer } from '../bridge/replayer.js';
 import { TallySender } from '../bridge/tally-sender.js';
+import type { Admit } from '../broker/admit.js';
 import { Broker } from '../broker/broker.js';
 import type { GatewayConfig } from '../config/gateway-schema.js';
 import { readSecret } from '../config/secret.js';
@@ -130,9 +131,11 @@ export class Gateway {
     const intake = new Intake({ spool, topics, readings: new ReadingMap(readings), hasRoom: room.hasRoom });
     closer.push('intake', () => intake.close());
 
-    const broker = await Broker.open({
+    const sink = { publish: (outgoing: Parameters<Broker['publish']>[0]) => broker.publish(outgoing) };
+    const readers = new ReaderSet(config.readers, sink, clock, log);
+    const broker: Broker = await Broker.open({
       store,
-      admit: (message, identity, operations, done) => intake.admit(message, identity, operations, done),
+      admit: admitting(intake, readers),
       listeners: config.broker.listeners,
       access,
       limits: {
@@ -155,8 +158,6 @@ export class Gateway {
     if (before.received > 0 && startedAt - spool.previous.aliveAt >= DOWNTIME_MS_MIN) {
       await broker.publish(downtimeGaps(config.readers, spool.previous.aliveAt, clock.now() as Millis));
     }
-    const sink = { publish: (outgoing: Parameters<Broker['publish']>[0]) => broker.publish(outgoing) };
-    const readers = new ReaderSet(config.readers, sink, clock, log);
     readers.start();
     closer.push('readers', () => readers.stop(hurry.signal));
 
@@ -176,6 +177,16 @@ export class Gateway {
       'The gateway is open',
     );
   }
+}
+
+/** The intake, and behind it the readers: a command is carried out only once it is durable and will be acknowledged. */
+function admitting(intake: Intake, readers: ReaderSet): Admit {
+  if (!readers.takesCommands) return (...message) => intake.admit(...message);
+  return (message, identity, operations, done) =>
+    intake.admit(message, identity, operations, (error, results, at) => {
+      done(error, results, at);
+      if (!error && message.sender !== null) readers.offer(message);
+    });
 }
 
 function openReplayer(config: GatewayConfig, spool: Spool, clock: Clock, log: Log): Replayer {
