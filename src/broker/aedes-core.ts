@@ -112,7 +112,8 @@ export class AedesCore extends Aedes {
 
 function settle(args: readonly unknown[]): void {
   const done = args.at(-1) as ((error?: null) => void) | undefined;
-  if (done) setImmediate(() => done(null));
+  // In this turn of the loop: a SUBSCRIBE that was read first is in force before a PUBLISH that is read next.
+  if (done) process.nextTick(() => done(null));
 }
 
 function ownerOf(client: Client): ControlOwner {

@@ -82,7 +82,7 @@ export class Intake {
         }
         for (const delivery of deliveries)
           this.deliver(message, delivery, delivery.opIndex < 0 ? 0 : (results[at + delivery.opIndex] as number));
-        if (keep && router.version !== version) this.catchUp(message, version);
+        if (router.version !== version) this.catchUp(message, version, deliveries);
       }
       this.wakeWaiting();
       if (this.pendingMessages === 0) this.onIdle?.();
@@ -160,11 +160,13 @@ export class Intake {
   }
 
   /**
-   * A subscription that came between this message's submission and its commit was not matched, and took its snapshot of
-   * the retained messages without it: it would keep the older value for ever.
+   * Subscriptions that came between this message's submission and its commit were not matched. They get it too: whoever
+   * has its SUBACK when a message is acknowledged receives that message. A retained one also goes to sessions that have
+   * had it for an older subscription, because the new one took its snapshot of the retained messages without it.
    */
-  private catchUp(message: Inbound, version: number): void {
+  private catchUp(message: Inbound, version: number, deliveries: readonly Delivery[]): void {
     for (const target of this.shared.router.matchSince(version, message.topic, message.sender)) {
+      if (!message.retain && deliveries.some(({ session }) => session === target.session)) continue;
       const qos = Math.min(message.qos, target.qos) as Qos;
       const manner: Manner = { qos, retain: message.retain && target.retainAsPublished, ids: target.ids };
       if (qos > 0 && target.session.persistent) this.enqueue(target.session, message, manner);
