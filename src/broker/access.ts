@@ -1,11 +1,16 @@
 /** Who may come in and what they may do. Files of passwords and access rules plug in here. */
 
-export interface Credentials {
+export interface Entrance {
+  /** The listener takes clients without credentials. */
+  readonly anonymousAllowed: boolean;
+  /** Where the client comes from, for what is counted by address. */
+  readonly address: string;
+}
+
+export interface Credentials extends Entrance {
   readonly clientId: string;
   readonly username: string | undefined;
   readonly password: Buffer | undefined;
-  /** The listener takes clients without credentials. */
-  readonly anonymousAllowed: boolean;
 }
 
 export interface Principal {

@@ -13,12 +13,12 @@ export interface Admitted {
 
 /** Who it is comes first; nothing of a session is touched for a client that may not come in. Never rejects. */
 export async function admitClient(
-  { shared, sessions, anonymousAllowed }: ConnectionContext,
+  { shared, sessions, entrance }: ConnectionContext,
   connection: Connection,
   { clientId, username, password, cleanStart, expiryS, will }: Handshake,
 ): Promise<Admitted | ProtocolError> {
   try {
-    const principal = await shared.access.authenticate({ clientId, username, password, anonymousAllowed });
+    const principal = await shared.access.authenticate({ ...entrance, clientId, username, password });
     if (!principal) return new ProtocolError(REASON.badCredentials, 'not authorized');
     return await sessions.attach(connection, { clientId, user: principal.user, cleanStart, expiryS, will });
   } catch (error) {

@@ -8,6 +8,7 @@
 import type { Duplex } from 'node:stream';
 import type { IDisconnectPacket, ISubscribePacket, IUnsubscribePacket, Packet } from 'mqtt-packet';
 import { messageOf } from '../lib/errors.js';
+import type { Entrance } from './access.js';
 import { admitClient } from './admission.js';
 import { type AedesCore, ControlChannel, type ControlOwner } from './aedes-core.js';
 import { encodeControl, parseControl } from './control-codec.js';
@@ -46,7 +47,7 @@ export interface ConnectionContext {
   readonly core: AedesCore;
   readonly intake: Intake;
   readonly sessions: Sessions;
-  readonly anonymousAllowed: boolean;
+  readonly entrance: Entrance;
   readonly onClosed: (connection: Connection) => void;
 }
 
@@ -75,11 +76,12 @@ export class Connection implements ControlOwner, PacketOwner, InboundOwner, Subs
   private session: Session | undefined;
   private served: Served | undefined;
   private saidGoodbye = false;
+  private pause: NodeJS.Timeout | undefined;
 
   constructor(context: ConnectionContext, socket: Duplex) {
     this.context = context;
     this.socket = socket;
-    this.output = new Output(socket);
+    this.output = new Output(socket, context.shared.counters);
     this.reader = new PacketReader(context.shared, this, socket);
     this.openedAt = context.shared.clock.mono();
     this.channel = new ControlChannel(this);
@@ -93,7 +95,7 @@ export class Connection implements ControlOwner, PacketOwner, InboundOwner, Subs
 
   /** It is not read at the moment, because too much waits to be committed or to be taken by the client. */
   get isChoked(): boolean {
-    return this.reader.gate.isShut('backlog', 'clogged');
+    return this.reader.gate.isShut('backlog', 'clogged', 'rate');
   }
 
   /** To be called every now and then: the deadlines of CONNECT and keepalive. */
@@ -105,7 +107,7 @@ export class Connection implements ControlOwner, PacketOwner, InboundOwner, Subs
     }
     const keepaliveMs = (this.handshake?.keepaliveS ?? 0) * 1000 * KEEPALIVE_GRACE;
     // While we do not read, silence is our doing.
-    if (this.reader.gate.isShut('answer', 'backlog', 'stopped')) this.reader.seenAt = now;
+    if (this.reader.gate.isShut('answer', 'backlog', 'rate', 'stopped')) this.reader.seenAt = now;
     else if (keepaliveMs > 0 && now - this.reader.seenAt > keepaliveMs)
       this.disconnect(REASON.keepAliveTimeout, 'keep alive timeout');
   }
@@ -130,6 +132,8 @@ export class Connection implements ControlOwner, PacketOwner, InboundOwner, Subs
   close(): void {
     if (this.isClosed) return;
     this.isClosed = true;
+    if (this.isReady) this.context.shared.counters.countClient(-1);
+    clearTimeout(this.pause);
     this.output.end();
     // Drains what still comes, so that the other side's end is seen.
     this.socket.resume();
@@ -181,10 +185,11 @@ export class Connection implements ControlOwner, PacketOwner, InboundOwner, Subs
       this.refuse(this.refused ?? new ProtocolError(REASON.notAuthorized, 'not authorized'));
     else {
       this.isReady = true;
+      this.context.shared.counters.countClient(1);
       this.output.write(acceptance(this.handshake as Handshake, served.present, this.context.shared.limits));
       served.session.outbox?.start();
       this.reader.trust();
-      this.reader.resume();
+      this.reader.resume('answer');
     }
   }
 
@@ -201,12 +206,18 @@ export class Connection implements ControlOwner, PacketOwner, InboundOwner, Subs
   answer(packet: Packet): void {
     if (this.isClosed) return;
     this.output.write(encodeControl(packet, this.version));
-    this.reader.resume();
+    this.reader.resume('answer');
   }
 
   choke(choked: boolean): void {
     if (choked) this.reader.gate.shut('backlog');
     else this.reader.gate.open('backlog');
+  }
+
+  slowDown(ms: number): void {
+    this.reader.gate.shut('rate');
+    clearTimeout(this.pause);
+    this.pause = setTimeout(() => this.reader.resume('rate'), ms);
   }
 
   onNotStored(error: unknown): void {
@@ -251,6 +262,8 @@ export class Connection implements ControlOwner, PacketOwner, InboundOwner, Subs
   }
 
   private onConnect(frame: Buffer, bodyAt: number): void {
+    const { counters } = this.context.shared;
+    counters.connects++;
     if (this.version !== 0) throw new ProtocolError(REASON.protocolError, 'second CONNECT');
     const version = versionOf(frame, bodyAt);
     if (!isSupported(version)) {

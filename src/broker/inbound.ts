@@ -11,6 +11,7 @@ import { ACK, type AckByte, decodePublish, type PublishPacket } from './publish-
 import { ProtocolError, REASON } from './reason.js';
 import type { Session } from './session.js';
 import type { Shared } from './shared.js';
+import { TokenBucket } from './token-bucket.js';
 import { checkTopic, isReserved } from './topics.js';
 
 interface Slot {
@@ -26,11 +27,17 @@ export interface InboundOwner {
   readonly isClosed: boolean;
   /** Stop or go on reading the socket. */
   choke(choked: boolean): void;
+  /** Read nothing more for so long. */
+  slowDown(ms: number): void;
   /** A message could not be stored: no acknowledgement, the connection ends. */
   onNotStored(error: HoldfastError): void;
 }
 
 const COMPACT_SLOTS = 4_096;
+/** A client that was quiet may send this many seconds' worth at once. */
+const BURST_S = 1;
+/** A slowed client goes on in bursts of at least this long: a timer for each message would cost more than the message. */
+const PAUSE_MS_MIN = 20;
 
 export class InboundMessages {
   private readonly shared: Shared;
@@ -44,6 +51,11 @@ export class InboundMessages {
   private pendingMessages = 0;
   private pendingBytes = 0;
   private choked = false;
+  private readonly isLimited: boolean;
+  private readonly messageRate: TokenBucket;
+  private readonly byteRate: TokenBucket;
+  /** QoS 1 and 2 messages of this connection that are not acknowledged to their end. */
+  private openMessages = 0;
 
   constructor(shared: Shared, intake: Intake, owner: InboundOwner, session: Session) {
     this.shared = shared;
@@ -51,6 +63,10 @@ export class InboundMessages {
     this.owner = owner;
     this.session = session;
     this.principal = { user: session.user, clientId: session.id };
+    const { clientMessageRateMax, clientByteRateMax } = shared.limits;
+    this.isLimited = Number.isFinite(clientMessageRateMax) || Number.isFinite(clientByteRateMax);
+    this.messageRate = new TokenBucket(clientMessageRateMax, BURST_S);
+    this.byteRate = new TokenBucket(clientByteRateMax, BURST_S);
   }
 
   /** Throws ProtocolError. */
@@ -59,6 +75,7 @@ export class InboundMessages {
     const topic = this.topicOf(packet);
     const { payload, qos, retain, packetId, properties } = packet;
     const { session, shared } = this;
+    this.limitRate(frame.length);
     if (isReserved(topic) || !shared.access.mayPublish(this.principal, topic)) {
       shared.counters.dropped.denied++;
       // A 3.1.1 client cannot be told, and closing would punish it for ever: acknowledged and dropped, as by Mosquitto.
@@ -84,6 +101,7 @@ export class InboundMessages {
       retain,
       props: properties?.bytes ?? null,
       sender: session.id,
+      refusable: qos > 0 && this.owner.version === 5,
       deadline: expiryS === undefined ? 0 : shared.clock.now() + expiryS * 1000,
     };
     this.store(message, packetId);
@@ -94,6 +112,8 @@ export class InboundMessages {
     const { session, shared, owner } = this;
     const complete = (known: boolean): void => {
       const reason = known || owner.version !== 5 ? 0 : REASON.packetIdNotFound;
+      // It may be of an earlier connection of this session.
+      if (this.openMessages > 0) this.openMessages--;
       if (!owner.isClosed) owner.output.ack(ACK.pubcomp, packetId, reason);
     };
     if (!session.persistent) {
@@ -120,6 +140,10 @@ export class InboundMessages {
     this.intake.publish(message, null, lead, (error, duplicate) => {
       this.pendingMessages--;
       this.pendingBytes -= bytes;
+      if (error && slot && message.refusable && error.code === 'spool.full') {
+        this.refuse(slot);
+        return;
+      }
       if (error) return this.owner.onNotStored(error);
       if (guarded && !duplicate) session.halfOpen++;
       if (slot) this.settle(slot, 0);
@@ -131,6 +155,14 @@ export class InboundMessages {
       this.choked = true;
       this.owner.choke(true);
     }
+  }
+
+  /** By the operator's choice: the client is told that it has to keep the message, and most clients do not. */
+  private refuse(slot: Slot): void {
+    const { session, shared } = this;
+    shared.counters.dropped.refused++;
+    if (slot.byte === ACK.pubrec && session.received.delete(slot.packetId)) session.halfOpen = session.received.size;
+    this.settle(slot, REASON.quotaExceeded);
   }
 
   private readonly unchoke = (): void => {
@@ -145,10 +177,17 @@ export class InboundMessages {
     this.owner.choke(false);
   };
 
+  private limitRate(bytes: number): void {
+    if (!this.isLimited) return;
+    const now = this.shared.clock.mono();
+    const ms = Math.max(this.messageRate.spend(1, now), this.byteRate.spend(bytes, now));
+    if (ms > 0) this.owner.slowDown(Math.max(ms, PAUSE_MS_MIN));
+  }
+
   private topicOf({ topic, topicBytes, properties }: PublishPacket): string {
     const alias = properties?.alias;
     if (alias === undefined) {
-      checkTopic(topic, topicBytes);
+      checkTopic(topic, topicBytes, this.shared.limits);
       return topic;
     }
     if (alias === 0 || alias > this.shared.limits.topicAliasMax)
@@ -158,7 +197,7 @@ export class InboundMessages {
       if (known === undefined) throw new ProtocolError(REASON.protocolError, 'the topic alias is unknown');
       return known;
     }
-    checkTopic(topic, topicBytes);
+    checkTopic(topic, topicBytes, this.shared.limits);
     this.aliases.set(alias, topic);
     return topic;
   }
@@ -166,18 +205,26 @@ export class InboundMessages {
   private open(qos: Qos, packetId: number): Slot {
     const slot = { byte: qos === 1 ? ACK.puback : ACK.pubrec, packetId, reason: 0, ready: false };
     this.slots.push(slot);
+    const { strictReceiveMaximum, receiveMaximum } = this.shared.limits;
+    this.openMessages++;
+    if (strictReceiveMaximum && this.owner.version === 5 && this.openMessages > receiveMaximum)
+      throw new ProtocolError(REASON.receiveMaximumExceeded, 'more messages are open than Receive Maximum');
     return slot;
   }
 
   private settle(slot: Slot, reason: number): void {
     slot.ready = true;
     slot.reason = reason;
-    const { slots, owner } = this;
-    for (let next = slots[this.head]; next?.ready; next = slots[++this.head])
-      if (!owner.isClosed) owner.output.ack(next.byte, next.packetId, next.reason);
+    const { slots } = this;
+    for (let next = slots[this.head]; next?.ready; next = slots[++this.head]) this.acknowledge(next);
     if (this.head === slots.length) this.slots = [];
     else if (this.head >= COMPACT_SLOTS) this.slots = slots.slice(this.head);
     else return;
     this.head = 0;
+  }
+
+  private acknowledge({ byte, packetId, reason }: Slot): void {
+    if (byte === ACK.puback || reason >= REASON.unspecified) this.openMessages--;
+    if (!this.owner.isClosed) this.owner.output.ack(byte, packetId, reason);
   }
 }

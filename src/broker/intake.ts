@@ -88,6 +88,7 @@ export class Intake {
       if (this.pendingMessages === 0) this.onIdle?.();
     });
     counters.received++;
+    counters.receivedPayloadBytes += bytes;
   }
 
   /** Rows for the retained messages of a new subscription; whatever is submitted after is durable after them. */

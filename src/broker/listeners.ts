@@ -1,15 +1,18 @@
 /** The doors: MQTT over TCP and over WebSocket [MQTT5 6]. */
-import { createServer as createHttpServer, type Server as HttpServer } from 'node:http';
-import { type AddressInfo, createServer, type Server } from 'node:net';
+import { createServer as createHttpServer, type Server as HttpServer, type IncomingMessage } from 'node:http';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { createWebSocketStream, WebSocketServer } from 'ws';
 import { HoldfastError, systemCodeOf } from '../lib/errors.js';
+import type { Entrance } from './access.js';
 
 export interface ListenerOptions {
   /** `mqtt://host:port` or `ws://host:port[/path]`; port 0 takes a free one. */
   readonly url: string;
   /** Lets clients in that give no credentials. */
   readonly anonymous?: boolean;
+  /** Web pages that may connect, as their browser names them (`https://hmi.plant`), or `*`. See `mayConnect`. */
+  readonly origins?: readonly string[] | undefined;
 }
 
 export interface Listener {
@@ -19,7 +22,9 @@ export interface Listener {
   close(): Promise<void>;
 }
 
-export type OnConnection = (stream: Duplex, anonymousAllowed: boolean) => void;
+type Take = (stream: Duplex, socket: Socket) => void;
+
+export type OnConnection = (stream: Duplex, entrance: Entrance) => void;
 
 const PORTS: Readonly<Record<string, number>> = { 'mqtt:': 1883, 'ws:': 9001 };
 /** Finds peers whose machine is gone, for clients that asked for no keepalive. */
@@ -39,8 +44,14 @@ export async function listen(
       values: { url: options.url },
     });
   }
-  const take = (stream: Duplex): void => onConnection(stream, options.anonymous === true);
-  const server = url.protocol === 'ws:' ? webSocketServer(url.pathname, packetBytesMax, take) : tcpServer(take);
+  const take = (stream: Duplex, { remoteAddress = '' }: Socket): void =>
+    onConnection(stream, {
+      anonymousAllowed: options.anonymous === true,
+      // An IPv4 client of an IPv6 socket is the same client.
+      address: remoteAddress.replace(/^::ffff:/, ''),
+    });
+  const server =
+    url.protocol === 'ws:' ? webSocketServer(url.pathname, options.origins, packetBytesMax, take) : tcpServer(take);
   await bind(server, url.hostname.replace(/^\[|\]$/g, ''), port, options.url);
   url.port = String((server.address() as AddressInfo).port);
   return {
@@ -50,11 +61,18 @@ export async function listen(
   };
 }
 
-function tcpServer(take: (stream: Duplex) => void): Server {
-  return createServer({ noDelay: true, keepAlive: true, keepAliveInitialDelay: TCP_KEEPALIVE_MS }, take);
+function tcpServer(take: Take): Server {
+  return createServer({ noDelay: true, keepAlive: true, keepAliveInitialDelay: TCP_KEEPALIVE_MS }, (socket) =>
+    take(socket, socket),
+  );
 }
 
-function webSocketServer(path: string, packetBytesMax: number, take: (stream: Duplex) => void): HttpServer {
+function webSocketServer(
+  path: string,
+  origins: readonly string[] | undefined,
+  packetBytesMax: number,
+  take: Take,
+): HttpServer {
   const server = createHttpServer((_request, response) => {
     response.writeHead(426, { Upgrade: 'websocket', 'Content-Type': 'text/plain' }).end('MQTT over WebSocket only\n');
   });
@@ -65,14 +83,31 @@ function webSocketServer(path: string, packetBytesMax: number, take: (stream: Du
     perMessageDeflate: false,
     clientTracking: false,
     // The client names the protocol, and the server answers with it [MQTT-6.0.0-3, MQTT-6.0.0-4].
-    verifyClient: ({ req }: { req: { headers: Record<string, unknown> } }) =>
-      namedIn(String(req.headers['sec-websocket-protocol'] ?? '').split(/\s*,\s*/)) !== undefined,
+    verifyClient: ({ req: { headers } }: { req: IncomingMessage }, answer: (ok: boolean, status?: number) => void) => {
+      const offered = (headers['sec-websocket-protocol'] ?? '').split(/\s*,\s*/);
+      if (!mayConnect(headers.origin, headers.host, origins)) answer(false, 403);
+      else answer(namedIn(offered) !== undefined, 400);
+    },
     handleProtocols: (offered) => namedIn([...offered]) ?? false,
   });
-  sockets.on('connection', (socket) => take(createWebSocketStream(socket)));
+  sockets.on('connection', (socket, request) => take(createWebSocketStream(socket), request.socket));
   // The HTTP server's own errors are answered in `bind`.
   sockets.on('error', () => {});
   return server;
+}
+
+/**
+ * Any page that a browser in the plant opens could connect to this broker in the name of whoever sits there. Without
+ * `origins` only pages of this very host may; programs, which send no origin, always.
+ */
+function mayConnect(origin: string | undefined, host: string | undefined, origins: readonly string[] | undefined) {
+  if (origin === undefined) return true;
+  if (origins) return origins.includes('*') || origins.includes(origin);
+  return (
+    URL.canParse(origin) &&
+    URL.canParse(`ws://${host}`) &&
+    new URL(origin).hostname === new URL(`ws://${host}`).hostname
+  );
 }
 
 function namedIn(offered: readonly string[]): string | undefined {

@@ -13,6 +13,8 @@ export interface Retained {
   readonly qos: Qos;
   /** Wall time in ms after which it is no longer sent; 0: never. */
   readonly deadline: number;
+  /** What the broker says of itself is not counted against the limits. */
+  readonly isOwn?: boolean;
 }
 
 interface Node {
@@ -34,8 +36,8 @@ export class RetainedStore {
   /** False when the store is full for this message; a value for a topic that has one may grow it up to the limit. */
   hasRoomFor(topic: string, bytes: number): boolean {
     const old = this.byTopic.get(topic)?.message;
-    if (!old && this.count >= this.limits.retainedMax) return false;
-    return this.bytes + bytes - (old ? sizeOf(old) : 0) <= this.limits.retainedBytesMax;
+    if ((!old || old.isOwn) && this.count >= this.limits.retainedMax) return false;
+    return this.bytes + bytes - (old ? weightOf(old) : 0) <= this.limits.retainedBytesMax;
   }
 
   /** An empty payload removes the topic's message [MQTT-3.3.1-6]. */
@@ -56,10 +58,10 @@ export class RetainedStore {
         node = child;
       }
       this.byTopic.set(message.topic, node);
-      this.count++;
-    } else if (node.message) this.bytes -= sizeOf(node.message);
+    } else if (node.message) this.uncount(node.message);
     node.message = message;
-    this.bytes += sizeOf(message);
+    if (!message.isOwn) this.count++;
+    this.bytes += weightOf(message);
   }
 
   /** Messages whose topic matches `filter` and that have not expired at `now`. */
@@ -99,11 +101,15 @@ export class RetainedStore {
     return gone;
   }
 
+  private uncount(message: Retained): void {
+    if (!message.isOwn) this.count--;
+    this.bytes -= weightOf(message);
+  }
+
   private remove(topic: string): void {
     const node = this.byTopic.get(topic);
     if (!node?.message) return;
-    this.bytes -= sizeOf(node.message);
-    this.count--;
+    this.uncount(node.message);
     node.message = null;
     this.byTopic.delete(topic);
     const levels = topic.split('/');
@@ -115,6 +121,10 @@ export class RetainedStore {
       (path[depth - 1] as Node).children.delete(levels[depth - 1] as string);
     }
   }
+}
+
+function weightOf(message: Retained): number {
+  return message.isOwn ? 0 : sizeOf(message);
 }
 
 /** What a message weighs against the limit: its parts and about what the tree costs for it. */
