@@ -255,6 +255,7 @@ export class Connection implements ControlOwner, PacketOwner, InboundOwner, Subs
     else if (type === PACKET.disconnect) this.onDisconnect(served.session, this.parse(frame) as IDisconnectPacket);
     else if (type === PACKET.subscribe || type === PACKET.unsubscribe) {
       const packet = this.parse(frame) as ISubscribePacket | IUnsubscribePacket;
+      if (!packet.messageId) throw new ProtocolError(REASON.protocolError, 'packet id 0');
       this.reader.gate.shut('answer');
       if (packet.cmd === 'subscribe') served.subscribing.subscribe(packet);
       else served.subscribing.unsubscribe(packet);

@@ -50,6 +50,7 @@ export function readWill(connect: IConnectPacket, limits: BrokerLimits): Will | 
     typeof will.payload === 'string' ? Buffer.from(will.payload) : (will.payload ?? Buffer.alloc(0)),
   );
   const { qos = 0, retain = false } = will;
+  if (qos > 2) throw new ProtocolError(REASON.malformed, 'a will with QoS 3');
   const properties = scanProperties(encodeWillProperties(will.properties), true);
   const { bytes: props, expiryS = 0, willDelayS: delayS = 0 } = properties;
   return { topic: will.topic, payload, props, qos, retain, expiryS, delayS };

@@ -47,6 +47,9 @@ export function readConnect(frame: Buffer, limits: BrokerLimits): Handshake {
   const { clientId, username, password, clean: cleanStart = true, keepalive: keepaliveS = 0 } = connect;
   checkText(clientId, 'client id');
   checkText(username, 'user name');
+  if (version < 5 && password !== undefined && username === undefined)
+    // [MQTT-3.1.2-22]
+    throw new ProtocolError(REASON.malformed, 'a password without a user name');
   if (asked.authenticationMethod !== undefined)
     throw new ProtocolError(REASON.badAuthenticationMethod, 'there is no enhanced authentication');
   if (asked.receiveMaximum === 0 || asked.maximumPacketSize === 0 || asked.authenticationData !== undefined)

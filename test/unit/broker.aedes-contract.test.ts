@@ -87,6 +87,18 @@ test('SUBACK has one code for each filter in the order sent, 128 where a filter 
   assert.equal((it.verdicts[2] as { messageId: number }).messageId, 8);
 });
 
+test('a filter that is subscribed again with another QoS is replaced, and its deliverer is not called for that', async (t) => {
+  const core = await AedesCore.open(silentLog);
+  t.after(() => core.shut());
+  const it = await talk(core, 's');
+  for (const qos of [0, 1, 1, 2] as const) {
+    const seen = it.verdicts.length;
+    it.channel.pass({ cmd: 'subscribe', messageId: 1, subscriptions: [{ topic: 'a', qos }] });
+    await until('suback', () => it.verdicts.length > seen);
+    assert.deepEqual((it.verdicts.at(-1) as { granted: number[] }).granted, [qos]);
+  }
+});
+
 test('nothing is delivered by Aedes, and a client that ends leaves nothing behind', async (t) => {
   const core = await AedesCore.open(silentLog);
   t.after(() => core.shut());
