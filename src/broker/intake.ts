@@ -70,6 +70,7 @@ export class Intake {
     this.shared.admit(message, identity, ops, (error, results, at) => {
       this.pendingBytes -= bytes;
       this.pendingMessages--;
+      if (keep && bytes > 0) retained.release(message.topic, sizeOf(message));
       const duplicate = !error && lead?.guard === true && results[at] === 0;
       if (error || duplicate) {
         for (const delivery of deliveries) cancel(delivery, bytes);
@@ -116,7 +117,7 @@ export class Intake {
 
   private makesRetained({ topic, payload, props }: Inbound): boolean {
     const { retained, counters } = this.shared;
-    if (payload.length === 0 || retained.hasRoomFor(topic, sizeOf({ topic, payload, props }))) return true;
+    if (payload.length === 0 || retained.hold(topic, sizeOf({ topic, payload, props }))) return true;
     counters.dropped['retained-full']++;
     return false;
   }

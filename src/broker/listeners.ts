@@ -90,7 +90,14 @@ function webSocketServer(
     },
     handleProtocols: (offered) => namedIn([...offered]) ?? false,
   });
-  sockets.on('connection', (socket, request) => take(createWebSocketStream(socket), request.socket));
+  sockets.on('connection', (socket, request) => {
+    const stream = createWebSocketStream(socket);
+    // MQTT travels in binary frames, and whoever sends another is cut off [MQTT-6.0.0-1].
+    socket.prependListener('message', (_bytes, isBinary) => {
+      if (!isBinary) stream.destroy();
+    });
+    take(stream, request.socket);
+  });
   // The HTTP server's own errors are answered in `bind`.
   sockets.on('error', () => {});
   return server;

@@ -28,16 +28,39 @@ export class RetainedStore {
   private readonly byTopic = new Map<string, Node>();
   count = 0;
   bytes = 0;
+  /** Messages on their way to the commit, by topic: without them a burst would overrun the limits. */
+  private readonly held = new Map<string, { times: number; readonly isNew: boolean }>();
+  private heldNew = 0;
+  private heldBytes = 0;
 
   constructor(limits: BrokerLimits) {
     this.limits = limits;
   }
 
-  /** False when the store is full for this message; a value for a topic that has one may grow it up to the limit. */
-  hasRoomFor(topic: string, bytes: number): boolean {
+  /**
+   * Keeps room for a message that is on its way to the commit; false when the store is full for it. A topic that has a value
+   * may change it up to the limit of bytes. Every `hold` that was granted is followed by one `release`.
+   */
+  hold(topic: string, bytes: number): boolean {
     const old = this.byTopic.get(topic)?.message;
-    if ((!old || old.isOwn) && this.count >= this.limits.retainedMax) return false;
-    return this.bytes + bytes - (old ? weightOf(old) : 0) <= this.limits.retainedBytesMax;
+    const held = this.held.get(topic);
+    const isNew = !held && (!old || old.isOwn === true);
+    if (isNew && this.count + this.heldNew >= this.limits.retainedMax) return false;
+    if (this.bytes + this.heldBytes + bytes - (old ? weightOf(old) : 0) > this.limits.retainedBytesMax) return false;
+    if (held) held.times++;
+    else this.held.set(topic, { times: 1, isNew });
+    if (isNew) this.heldNew++;
+    this.heldBytes += bytes;
+    return true;
+  }
+
+  release(topic: string, bytes: number): void {
+    const held = this.held.get(topic);
+    if (!held) return;
+    this.heldBytes -= bytes;
+    if (--held.times > 0) return;
+    this.held.delete(topic);
+    if (held.isNew) this.heldNew--;
   }
 
   /** An empty payload removes the topic's message [MQTT-3.3.1-6]. */

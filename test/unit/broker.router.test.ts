@@ -128,8 +128,8 @@ test('retained messages are counted, replaced, removed and expired', () => {
   });
   store.set(message('a', '1'));
   store.set(message('a/b', '2', 100));
-  assert.equal(store.hasRoomFor('c', 1), false);
-  assert.equal(store.hasRoomFor('a', 1), true);
+  assert.equal(store.hold('c', 1), false);
+  assert.equal(store.hold('a', 1), true);
   const { bytes } = store;
   store.set(message('a', '12'));
   assert.equal(store.bytes, bytes + 1);
