@@ -27,7 +27,7 @@ export interface IntakeOptions {
   readonly readings: ReadingMap;
   /** Whether the spool takes a new row now. */
   readonly hasRoom: () => boolean;
-  /** Publishers that can be told so are refused while there is no room, with `spool.full`, instead of made to wait. */
+  /** Publishers that can be told so are refused while there is no room, with `spool.refused`, instead of made to wait. */
   readonly refuses?: boolean;
 }
 
@@ -82,7 +82,7 @@ export class Intake {
     const input: SpoolInput = { ...this.pick(message), ...(identity ?? this.identify(message)) };
     if (this.held.length === 0 && this.options.hasRoom()) spool.submit(operations, input, done);
     else if (this.options.refuses && message.refusable)
-      done(new HoldfastError('spool.full', 'the spool is full'), NO_RESULTS, 0);
+      done(new HoldfastError('spool.refused', 'the spool is full'), NO_RESULTS, 0);
     else this.hold({ operations, input, done });
   }
 

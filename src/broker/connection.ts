@@ -93,7 +93,7 @@ export class Connection implements ControlOwner, PacketOwner, InboundOwner, Subs
     this.reader.start();
   }
 
-  /** It is not read at the moment, because too much waits to be committed or to be taken by the client. */
+  /** It is not read at the moment: too much waits to be committed or taken by the client, or it sends too fast. */
   get isChoked(): boolean {
     return this.reader.gate.isShut('backlog', 'clogged', 'rate');
   }

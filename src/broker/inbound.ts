@@ -5,13 +5,13 @@
 import type { HoldfastError } from '../lib/errors.js';
 import type { Qos } from '../model/message.js';
 import type { Principal } from './access.js';
+import { ClientRate } from './client-rate.js';
 import type { Inbound, Intake } from './intake.js';
 import type { Output } from './output.js';
 import { ACK, type AckByte, decodePublish, type PublishPacket } from './publish-codec.js';
 import { ProtocolError, REASON } from './reason.js';
 import type { Session } from './session.js';
 import type { Shared } from './shared.js';
-import { TokenBucket } from './token-bucket.js';
 import { checkTopic, isReserved } from './topics.js';
 
 interface Slot {
@@ -34,10 +34,6 @@ export interface InboundOwner {
 }
 
 const COMPACT_SLOTS = 4_096;
-/** A client that was quiet may send this many seconds' worth at once. */
-const BURST_S = 1;
-/** A slowed client goes on in bursts of at least this long: a timer for each message would cost more than the message. */
-const PAUSE_MS_MIN = 20;
 
 export class InboundMessages {
   private readonly shared: Shared;
@@ -51,9 +47,7 @@ export class InboundMessages {
   private pendingMessages = 0;
   private pendingBytes = 0;
   private choked = false;
-  private readonly isLimited: boolean;
-  private readonly messageRate: TokenBucket;
-  private readonly byteRate: TokenBucket;
+  private readonly rate: ClientRate | null;
   /** QoS 1 and 2 messages of this connection that are not acknowledged to their end. */
   private openMessages = 0;
 
@@ -63,10 +57,7 @@ export class InboundMessages {
     this.owner = owner;
     this.session = session;
     this.principal = { user: session.user, clientId: session.id };
-    const { clientMessageRateMax, clientByteRateMax } = shared.limits;
-    this.isLimited = Number.isFinite(clientMessageRateMax) || Number.isFinite(clientByteRateMax);
-    this.messageRate = new TokenBucket(clientMessageRateMax, BURST_S);
-    this.byteRate = new TokenBucket(clientByteRateMax, BURST_S);
+    this.rate = ClientRate.of(shared.limits);
   }
 
   /** Throws ProtocolError. */
@@ -75,7 +66,8 @@ export class InboundMessages {
     const topic = this.topicOf(packet);
     const { payload, qos, retain, packetId, properties } = packet;
     const { session, shared } = this;
-    this.limitRate(frame.length);
+    const pauseMs = this.rate?.take(frame.length, shared.clock.mono()) ?? 0;
+    if (pauseMs > 0) this.owner.slowDown(pauseMs);
     if (isReserved(topic) || !shared.access.mayPublish(this.principal, topic)) {
       shared.counters.dropped.denied++;
       // A 3.1.1 client cannot be told, and closing would punish it for ever: acknowledged and dropped, as by Mosquitto.
@@ -140,13 +132,12 @@ export class InboundMessages {
     this.intake.publish(message, null, lead, (error, duplicate) => {
       this.pendingMessages--;
       this.pendingBytes -= bytes;
-      if (error && slot && message.refusable && error.code === 'spool.full') {
-        this.refuse(slot);
-        return;
+      if (error?.code === 'spool.refused' && slot) this.refuse(slot);
+      else if (error) return this.owner.onNotStored(error);
+      else {
+        if (guarded && !duplicate) session.halfOpen++;
+        if (slot) this.settle(slot, 0);
       }
-      if (error) return this.owner.onNotStored(error);
-      if (guarded && !duplicate) session.halfOpen++;
-      if (slot) this.settle(slot, 0);
       if (this.choked) this.unchoke();
     });
     const { pendingMessagesMax, pendingBytesMax } = shared.limits;
@@ -176,13 +167,6 @@ export class InboundMessages {
     this.choked = false;
     this.owner.choke(false);
   };
-
-  private limitRate(bytes: number): void {
-    if (!this.isLimited) return;
-    const now = this.shared.clock.mono();
-    const ms = Math.max(this.messageRate.spend(1, now), this.byteRate.spend(bytes, now));
-    if (ms > 0) this.owner.slowDown(Math.max(ms, PAUSE_MS_MIN));
-  }
 
   private topicOf({ topic, topicBytes, properties }: PublishPacket): string {
     const alias = properties?.alias;

@@ -107,7 +107,11 @@ function webSocketServer(
  * Any page that a browser in the plant opens could connect to this broker in the name of whoever sits there. Without
  * `origins` only pages of this very host may; programs, which send no origin, always.
  */
-function mayConnect(origin: string | undefined, host: string | undefined, origins: readonly string[] | undefined) {
+function mayConnect(
+  origin: string | undefined,
+  host: string | undefined,
+  origins: readonly string[] | undefined,
+): boolean {
   if (origin === undefined) return true;
   if (origins) return origins.includes('*') || origins.includes(origin);
   return (

@@ -23,6 +23,11 @@ export function* gatewayWarnings(config: GatewayConfig): Generator<Warning> {
     else if (!isLoopback(host))
       yield { path, message: `anybody who reaches ${host} may publish and subscribe without a password` };
   }
+  if (config.broker.whenFull === 'refuse')
+    yield {
+      path: ['broker', 'whenFull'],
+      message: 'most clients of MQTT 5 count a refused message as sent and drop it; stall loses nothing',
+    };
   yield* connectionWarnings('upstream', config.upstream);
   yield* readerWarnings(config.readers, config.bridge.topics);
 }
