@@ -162,7 +162,7 @@ export const connecting: readonly Clause[] = [
     run: async (bench) => {
       const watcher = await bench.connect('w');
       await bench.subscribe(watcher, bench.topic('#'));
-      const delayed = will(bench.topic('w'), { properties: { willDelayInterval: 1 } });
+      const delayed = will(bench.topic('w'), { properties: { willDelayInterval: 2 } });
       const first = await bench.connect('a', bench.kept(delayed));
       first.socket.destroy();
       await bench.connect('a', bench.kept());
@@ -274,7 +274,7 @@ export const connecting: readonly Clause[] = [
     v5: '3.1.2-23',
     what: 'a session ends when its expiry has passed, and not before',
     run: async (bench) => {
-      const short = bench.kept({ properties: { sessionExpiryInterval: 1 } });
+      const short = bench.kept({ properties: { sessionExpiryInterval: 2 } });
       const visit = async (): Promise<boolean> => {
         const raw = await bench.dial('a', short);
         const { sessionPresent } = await raw.next('connack');
@@ -284,7 +284,7 @@ export const connecting: readonly Clause[] = [
       };
       assert.deepEqual([await visit(), await visit()], [false, true]);
       await until('it has expired', async () => {
-        await new Promise((resolve) => setTimeout(resolve, 1_500));
+        await new Promise((resolve) => setTimeout(resolve, 3_000));
         return !(await visit());
       });
     },

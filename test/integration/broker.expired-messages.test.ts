@@ -12,7 +12,7 @@ test('what has expired is thrown away: retained, and in the queue of a client th
   away.send({ cmd: 'disconnect' });
   await away.gone();
   const publisher = await RawClient.connect(t, plant.port, 'publisher', { version: 5 });
-  const expiring = { retain: true, properties: { messageExpiryInterval: 1 } };
+  const expiring = { retain: true, properties: { messageExpiryInterval: 3 } };
   for (let id = 1; id <= 5; id++) publisher.publish(`plant/${id}`, 'short', 1, id, expiring);
   publisher.publish('plant/kept', 'long', 1, 6, { retain: true, properties: { messageExpiryInterval: 600 } });
   publisher.publish('plant/ever', 'ever', 1, 7, { retain: true });
