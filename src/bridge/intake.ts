@@ -3,7 +3,8 @@
  * the rows that must become durable with them; a message in a bridged topic gets its spool row in the same transaction.
  *
  * When the spool is at its ceiling a bridged message waits, unacknowledged, in the order of its arrival; messages that
- * stay in the plant pass. Nothing is refused and nothing is dropped: the publisher still owns what was not acknowledged.
+ * stay in the plant pass. Nothing is dropped: the publisher still owns what was not acknowledged. Refusing is an option for
+ * operators who know that their publishers keep what is refused; most do not.
  */
 import { HoldfastError } from '../lib/errors.js';
 import type { Message } from '../model/message.js';
@@ -26,6 +27,8 @@ export interface IntakeOptions {
   readonly readings: ReadingMap;
   /** Whether the spool takes a new row now. */
   readonly hasRoom: () => boolean;
+  /** Publishers that can be told so are refused while there is no room, with `spool.refused`, instead of made to wait. */
+  readonly refuses?: boolean;
 }
 
 export interface IntakeStats {
@@ -64,7 +67,12 @@ export class Intake {
    * Makes a message durable. `done` without an error means committed: now it may be acknowledged. `identity` is what a
    * reader knows of its own message; for a publisher's message it is null and found by the configured templates.
    */
-  admit(message: Message, identity: Identity | null, operations: readonly Op[], done: UnitDone): void {
+  admit(
+    message: Message & { readonly refusable?: boolean },
+    identity: Identity | null,
+    operations: readonly Op[],
+    done: UnitDone,
+  ): void {
     const { spool } = this.options;
     if (!this.filters.matches(message.topic)) {
       spool.submit(operations, null, done);
@@ -73,6 +81,8 @@ export class Intake {
     this.bridged++;
     const input: SpoolInput = { ...this.pick(message), ...(identity ?? this.identify(message)) };
     if (this.held.length === 0 && this.options.hasRoom()) spool.submit(operations, input, done);
+    else if (this.options.refuses && message.refusable)
+      done(new HoldfastError('spool.refused', 'the spool is full'), NO_RESULTS, 0);
     else this.hold({ operations, input, done });
   }
 

@@ -7,6 +7,8 @@ import type { Op } from '../store/tables.js';
 export interface Publication extends Message {
   /** Client id of the publisher, or null for one in this process. */
   readonly sender: string | null;
+  /** The publisher can be told that the message is not taken, and that it has to keep it: error `spool.refused`. */
+  readonly refusable?: boolean;
 }
 
 /**

@@ -17,6 +17,11 @@ const READABLE_BY_OTHERS = 0o044;
 /** What a gateway's operator should know before go-live, although it works. */
 export function* gatewayWarnings(config: GatewayConfig): Generator<Warning> {
   yield* accessWarnings(config.broker);
+  if (config.broker.whenFull === 'refuse')
+    yield {
+      path: ['broker', 'whenFull'],
+      message: 'most clients of MQTT 5 count a refused message as sent and drop it; stall loses nothing',
+    };
   yield* connectionWarnings('upstream', config.upstream);
   yield* commandWarnings(config);
   yield* readerWarnings(config.readers, config.bridge.topics);

@@ -18,6 +18,7 @@ import { type Clock, systemClock } from '../lib/clock.js';
 import { Closer } from '../lib/closer.js';
 import { type HoldfastError, messageOf } from '../lib/errors.js';
 import type { Log } from '../lib/log.js';
+import { version } from '../lib/version.js';
 import type { GatewayId, Millis } from '../model/ids.js';
 import type { GatewayStatus } from '../model/status.js';
 import { Spool } from '../spool/spool.js';
@@ -128,7 +129,8 @@ export class Gateway {
     }
 
     const { topics, readings } = config.bridge;
-    const intake = new Intake({ spool, topics, readings: new ReadingMap(readings), hasRoom: room.hasRoom });
+    const refuses = config.broker.whenFull === 'refuse';
+    const intake = new Intake({ spool, topics, readings: new ReadingMap(readings), hasRoom: room.hasRoom, refuses });
     closer.push('intake', () => intake.close());
 
     const sink = { publish: (outgoing: Parameters<Broker['publish']>[0]) => broker.publish(outgoing) };
@@ -147,6 +149,25 @@ export class Gateway {
         retainedBytesMax: config.broker.retainedBytesMax,
         sessionsMax: config.broker.sessionsMax,
         sessionQueueRowsMax: config.broker.sessionQueueMax,
+        clientsMax: config.broker.clientsMax,
+        clientsPerAddressMax: config.broker.clientsPerAddressMax,
+        connectRateMax: config.broker.connectRateMax,
+        keepaliveMaxS: config.broker.keepaliveMax / 1000 || Number.POSITIVE_INFINITY,
+        clientMessageRateMax: config.broker.clientMessageRateMax || Number.POSITIVE_INFINITY,
+        clientByteRateMax: config.broker.clientByteRateMax || Number.POSITIVE_INFINITY,
+        topicBytesMax: config.broker.topicBytesMax,
+        topicLevelsMax: config.broker.topicLevelsMax,
+        strictReceiveMaximum: config.broker.strictReceiveMaximum,
+      },
+      version,
+      sys: async () => {
+        const { rows, bytes, oldestAgeMs } = await spool.stats();
+        return {
+          'holdfast/spool/messages/count': rows,
+          'holdfast/spool/messages/bytes': bytes,
+          'holdfast/spool/oldest/age': `${Math.floor(oldestAgeMs / 1000)} seconds`,
+          [`connection/${config.upstream.clientId}/state`]: replayer.status(rows).state === 'online' ? 1 : 0,
+        };
       },
       clock,
       log,

@@ -22,6 +22,7 @@ const CATALOGUE = {
   'spool.not-durable': EXIT.io,
   'spool.io': EXIT.io,
   'spool.full': EXIT.io,
+  'spool.refused': EXIT.io,
   'spool.closed': EXIT.internal,
   'spool.constraint': EXIT.internal,
   'wire.malformed': EXIT.data,

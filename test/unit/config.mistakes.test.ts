@@ -124,6 +124,17 @@ const CASES: Record<string, { text: string; said: string[] }> = {
       'c.yaml:8:14: bridge.readings.3.topic: unknown placeholder {line}, known here: {asset} {metric}',
     ],
   },
+  'origins of web pages where no page can connect, and a keepalive of half a second': {
+    text: 'gateway: { id: a }\nupstream: { url: "mqtt://h" }\nbroker:\n  keepaliveMax: 1500ms\n  listeners: [{ url: "mqtt://127.0.0.1:1", origins: ["*"] }]\n',
+    said: [
+      'c.yaml:4:17: broker.keepaliveMax: must be whole seconds',
+      'c.yaml:5:53: broker.listeners.0.origins: has no effect with mqtt://, only with ws://',
+    ],
+  },
+  'origins with MQTT over TLS': {
+    text: 'gateway: { id: a }\nupstream: { url: "mqtt://h" }\nbroker:\n  listeners: [{ url: "mqtts://127.0.0.1:1", tls: { cert: c, key: k }, origins: ["*"] }]\n',
+    said: ['c.yaml:4:80: broker.listeners.0.origins: has no effect with mqtts://, only with wss://'],
+  },
   'TLS settings do not fit': {
     text: 'gateway: { id: a }\nupstream:\n  url: mqtt://h\n  tls: { cert: c.pem }\n',
     said: [
