@@ -3,8 +3,9 @@
  * the rows that must become durable with them; a message in a bridged topic gets its spool row in the same transaction.
  *
  * When the spool is at its ceiling a bridged message waits, unacknowledged, in the order of its arrival; messages that
- * stay in the plant pass, and so do those for which older ones may be dropped. Nothing is refused: the publisher still owns
- * what was not acknowledged. When it goes away meanwhile it will send its message again, so the one that waits is let go.
+ * stay in the plant pass, and so do those for which older ones may be dropped. The publisher still owns what was not
+ * acknowledged; when it goes away meanwhile it will send its message again, so the one that waits is let go. Refusing is an
+ * option for operators who know that their publishers keep what is refused; most do not.
  */
 import { HoldfastError } from '../lib/errors.js';
 import type { Message } from '../model/message.js';
@@ -29,6 +30,8 @@ export interface IntakeOptions {
   readonly classes: Classes;
   /** Whether the spool takes a new row now, one that may be dropped later or one that may not. */
   readonly hasRoom: (droppable: boolean) => boolean;
+  /** Publishers that can be told so are refused while there is no room, with `spool.refused`, instead of made to wait. */
+  readonly refuses?: boolean;
 }
 
 export interface IntakeStats {
@@ -39,9 +42,10 @@ export interface IntakeStats {
   readonly heldMessages: number;
 }
 
-/** A message, and whether its publisher has gone: then nobody waits for its acknowledgement. */
+/** A message, whether its publisher has gone and nobody waits for its acknowledgement, and whether it can be told "no". */
 export interface Offered extends Message {
   readonly isAbandoned?: (() => boolean) | undefined;
+  readonly refusable?: boolean;
 }
 
 interface Held {
@@ -86,6 +90,8 @@ export class Intake {
     const input: SpoolInput = { ...this.pick(message), ...(identity ?? this.identify(message)), droppable };
     const queue = droppable ? this.held.droppable : this.held.kept;
     if (queue.length === 0 && this.options.hasRoom(droppable)) spool.submit(operations, input, done);
+    else if (this.options.refuses && message.refusable)
+      done(new HoldfastError('spool.refused', 'the spool is full'), NO_RESULTS, 0);
     else this.hold(queue, { operations, input, done, isAbandoned: message.isAbandoned });
   }
 

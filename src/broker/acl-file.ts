@@ -6,7 +6,7 @@
  */
 import type { Principal } from './access.js';
 import { type LineProblem, readText, refused } from './line-problem.js';
-import { isValidFilter } from './topics.js';
+import { isValidFilter, WIDEST_TOPIC } from './topics.js';
 
 export const READ = 1;
 export const WRITE = 2;
@@ -110,7 +110,7 @@ function parseRule(keyword: string, rest: string, line: number): Rule | string {
   if (grants === undefined)
     return `expected read, write, readwrite or deny before a topic with a blank in it, found ${JSON.stringify(kind)}`;
   const topic = filter.trim();
-  if (!isValidFilter(topic)) return `${JSON.stringify(topic)} is no topic filter`;
+  if (!isValidFilter(topic, WIDEST_TOPIC)) return `${JSON.stringify(topic)} is no topic filter`;
   const needsUser = keyword === 'pattern' && topic.includes('%u');
   return { line, text: `${keyword} ${kind} ${topic}`, grants, levels: topic.split('/'), needsUser };
 }

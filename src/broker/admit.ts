@@ -9,6 +9,8 @@ export interface Publication extends Message {
   readonly sender: string | null;
   /** Set when the publisher sends the message again if it is not acknowledged: whether its connection has ended. */
   readonly isAbandoned?: (() => boolean) | undefined;
+  /** The publisher can be told that the message is not taken, and that it has to keep it: error `spool.refused`. */
+  readonly refusable?: boolean;
 }
 
 /**

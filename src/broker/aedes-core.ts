@@ -54,6 +54,8 @@ export interface ControlOwner {
 /** Its heartbeat serves clusters; four of these must stay below 2³¹ ms. */
 const HEARTBEAT_MS = 600_000;
 
+type Done = (error?: null) => void;
+
 export class AedesCore extends Aedes {
   private constructor(log: Log) {
     super({
@@ -92,17 +94,18 @@ export class AedesCore extends Aedes {
   }
 
   /** Notices about clients that Aedes would route to itself. */
-  override publish(_packet: unknown, ...rest: unknown[]): void {
-    settle(rest);
+  override publish(_packet: unknown, client?: unknown, done?: Done): void {
+    settle(typeof client === 'function' ? (client as Done) : done);
   }
 
   /** The router has the subscriptions; a second tree would only cost memory. */
-  override subscribe(_topic: string, ...rest: unknown[]): void {
-    settle(rest);
+  override subscribe(_topic: string, _deliver: unknown, done?: Done): void {
+    settle(done);
   }
 
-  override unsubscribe(_topic: string, ...rest: unknown[]): void {
-    settle(rest);
+  /** Without `done` when a subscription is replaced: `deliver` is not to be called in its place. */
+  override unsubscribe(_topic: string, _deliver: unknown, done?: Done): void {
+    settle(done);
   }
 
   async shut(): Promise<void> {
@@ -110,9 +113,9 @@ export class AedesCore extends Aedes {
   }
 }
 
-function settle(args: readonly unknown[]): void {
-  const done = args.at(-1) as ((error?: null) => void) | undefined;
-  if (done) setImmediate(() => done(null));
+function settle(done: Done | undefined): void {
+  // In this turn of the loop: a SUBSCRIBE that was read first is in force before a PUBLISH that is read next.
+  if (done) process.nextTick(() => done(null));
 }
 
 function ownerOf(client: Client): ControlOwner {

@@ -11,6 +11,7 @@ import type { Message, Qos } from '../model/message.js';
 import type { Identity } from '../model/row.js';
 import type { Store } from '../store/store.js';
 import { type Access, anonymousAccess, type Entrance } from './access.js';
+import { AddressGuard } from './address-guard.js';
 import type { Admit } from './admit.js';
 import { AedesCore } from './aedes-core.js';
 import { Connection } from './connection.js';
@@ -26,7 +27,7 @@ import type { Session } from './session.js';
 import { Sessions } from './sessions.js';
 import type { Shared } from './shared.js';
 import { statementsOf } from './statements.js';
-import { SysTopics } from './sys-topics.js';
+import { SysTopics, type SysValues } from './sys-topics.js';
 import type { RetainedRow } from './tables.js';
 import { Wills } from './wills.js';
 
@@ -38,6 +39,8 @@ export interface BrokerOptions {
   readonly access?: Access;
   /** Shown in `$SYS/broker/version`. */
   readonly version?: string;
+  /** Further values to show below `$SYS/broker/`. */
+  readonly sys?: () => Promise<SysValues>;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -46,8 +49,11 @@ export interface BrokerStatus {
   readonly clients: number;
   /** Connections that have not been accepted yet. */
   readonly connecting: number;
-  /** Connections taken since the start. */
+  /** Connections taken since the start, and connections that were turned away. */
   readonly connections: number;
+  readonly turnedAway: number;
+  /** Sessions that were taken over from a connection that was still open. */
+  readonly takeovers: number;
   readonly sessions: number;
   readonly subscriptions: number;
   readonly retained: number;
@@ -70,8 +76,8 @@ export interface BrokerStatus {
 
 /** How often deadlines are looked at: keepalives, wills, sessions. */
 const SWEEP_MS = 250;
-const RETAINED_SWEEP_MS = 60_000;
 const CLOSE_BUDGET_MS = 5_000;
+const ALL_TAKEN = 'all places are taken';
 
 export class Broker {
   /** To be opened by the store. */
@@ -83,12 +89,14 @@ export class Broker {
   private readonly core: AedesCore;
   private readonly connections = new Set<Connection>();
   private readonly listeners: Listener[] = [];
+  private readonly guard: AddressGuard;
   private readonly closer = new Closer();
   private closing: Promise<void> | undefined;
 
   private constructor(shared: Shared, core: AedesCore) {
     this.shared = shared;
     this.core = core;
+    this.guard = new AddressGuard(shared.limits);
     this.intake = new Intake(shared);
     this.sessions = new Sessions(shared, new Wills(shared, this.intake));
   }
@@ -120,19 +128,17 @@ export class Broker {
 
   status(): BrokerStatus {
     const { router, retained, counters } = this.shared;
-    const { connections, received, receivedBytes, sent, sentBytes, dropped, failedLogins } = counters;
-    let clients = 0;
+    const { clients, connections, turnedAway, takeovers, received, receivedBytes, sent, sentBytes, dropped } = counters;
     let pausedClients = 0;
-    for (const connection of this.connections) {
-      if (connection.isReady) clients++;
-      if (connection.isChoked) pausedClients++;
-    }
+    for (const connection of this.connections) if (connection.isChoked) pausedClients++;
     let queuedRows = 0;
     for (const session of this.sessions.values()) queuedRows += session.rows;
     return {
       clients,
       connecting: this.connections.size - clients,
       connections,
+      turnedAway,
+      takeovers,
       sessions: this.sessions.count,
       subscriptions: router.count,
       retained: retained.count,
@@ -145,7 +151,7 @@ export class Broker {
       pausedClients,
       pending: this.intake.pendingMessages,
       queuedRows,
-      failedLogins,
+      failedLogins: counters.failedLogins,
     };
   }
 
@@ -191,7 +197,7 @@ export class Broker {
     return this.closing;
   }
 
-  private async start({ listeners, version = 'unknown' }: BrokerOptions): Promise<void> {
+  private async start({ listeners, version = 'unknown', sys: more = async () => ({}) }: BrokerOptions): Promise<void> {
     const { shared, sessions, closer } = this;
     for (const row of await shared.store.query<RetainedRow[]>('broker.retained')) {
       const [topic, payload, props, qos, deadline, sender, user] = row;
@@ -200,28 +206,34 @@ export class Broker {
     await sessions.load();
     const sweep = setInterval(() => this.sweep(), SWEEP_MS);
     closer.push('deadlines', () => clearInterval(sweep));
-    const expire = setInterval(() => this.expireRetained(), RETAINED_SWEEP_MS);
+    const expire = setInterval(() => this.expireMessages(), shared.limits.expirySweepMs);
     closer.push('expiry', () => clearInterval(expire));
-    const sys = new SysTopics(shared, () => this.status(), version);
+    const sys = new SysTopics(shared, { status: () => this.status(), version, more });
     sys.start();
     closer.push('$SYS', () => sys.close());
     for (const options of listeners) {
-      const accept = (stream: Duplex, entrance: Entrance): void => this.accept(stream, entrance);
-      this.listeners.push(await listen(options, shared.limits, shared.log, accept));
+      const door = {
+        onConnection: (stream: Duplex, entrance: Entrance): void => this.accept(stream, entrance),
+        onDropped: (address: string): void => this.turnedAway(address, ALL_TAKEN),
+      };
+      this.listeners.push(await listen(options, shared.limits, shared.log, door));
     }
   }
 
   private accept(stream: Duplex, entrance: Entrance): void {
-    const full = this.connections.size >= this.shared.limits.clientsMax;
-    if (this.closing || full) {
+    const { shared, core, intake, sessions, connections, guard } = this;
+    const { address } = entrance;
+    const full = connections.size >= shared.limits.clientsMax;
+    if (this.closing || full || !guard.enter(address, shared.clock.mono())) {
       stream.on('error', () => {});
       stream.destroy();
-      const heldBack = full ? this.shared.complaints.pass('too-many-clients') : undefined;
-      if (heldBack !== undefined) this.shared.log.warn({ heldBack }, 'A client is turned away: there are too many');
+      if (!this.closing) this.turnedAway(address, full ? ALL_TAKEN : 'too many or too fast from there');
       return;
     }
-    const { shared, core, intake, sessions, connections } = this;
-    const onClosed = (connection: Connection): void => void connections.delete(connection);
+    const onClosed = (connection: Connection): void => {
+      connections.delete(connection);
+      guard.leave(address);
+    };
     const context = { shared, core, intake, sessions, entrance, onClosed };
     const connection = new Connection(context, stream);
     connections.add(connection);
@@ -229,15 +241,24 @@ export class Broker {
     connection.open();
   }
 
+  private turnedAway(address: string, cause: string): void {
+    const { counters, complaints, log } = this.shared;
+    counters.turnedAway++;
+    const heldBack = complaints.pass(`turned away ${cause}`);
+    if (heldBack !== undefined) log.warn({ address, cause, heldBack }, 'A connection is turned away');
+  }
+
   private sweep(): void {
     const now = this.shared.clock.mono();
     for (const connection of this.connections) connection.tick(now);
     this.sessions.sweep();
+    this.guard.sweep(now);
   }
 
-  private expireRetained(): void {
+  private expireMessages(): void {
     const { retained, clock, store, statements } = this.shared;
     for (const topic of retained.expire(clock.now())) store.ride(statements.retainedDelete(topic));
+    this.sessions.expireQueued();
   }
 
   private async shut(budgetMs: number, hurry: AbortSignal | undefined): Promise<void> {

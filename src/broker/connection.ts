@@ -76,11 +76,12 @@ export class Connection implements ControlOwner, PacketOwner, InboundOwner, Subs
   private session: Session | undefined;
   private served: Served | undefined;
   private saidGoodbye = false;
+  private pause: NodeJS.Timeout | undefined;
 
   constructor(context: ConnectionContext, socket: Duplex) {
     this.context = context;
     this.socket = socket;
-    this.output = new Output(socket);
+    this.output = new Output(socket, context.shared.counters);
     this.reader = new PacketReader(context.shared, this, socket);
     this.openedAt = context.shared.clock.mono();
     this.channel = new ControlChannel(this);
@@ -92,9 +93,9 @@ export class Connection implements ControlOwner, PacketOwner, InboundOwner, Subs
     this.reader.start();
   }
 
-  /** It is not read at the moment, because too much waits to be committed or to be taken by the client. */
+  /** It is not read at the moment: too much waits to be committed or taken by the client, or it sends too fast. */
   get isChoked(): boolean {
-    return this.reader.gate.isShut('backlog', 'clogged');
+    return this.reader.gate.isShut('backlog', 'clogged', 'rate');
   }
 
   /** Who it is, once it is ready; null: anonymous. */
@@ -111,7 +112,7 @@ export class Connection implements ControlOwner, PacketOwner, InboundOwner, Subs
     }
     const keepaliveMs = (this.handshake?.keepaliveS ?? 0) * 1000 * KEEPALIVE_GRACE;
     // While we do not read, silence is our doing.
-    if (this.reader.gate.isShut('answer', 'backlog', 'stopped')) this.reader.seenAt = now;
+    if (this.reader.gate.isShut('answer', 'backlog', 'rate', 'stopped')) this.reader.seenAt = now;
     else if (keepaliveMs > 0 && now - this.reader.seenAt > keepaliveMs)
       this.disconnect(REASON.keepAliveTimeout, 'keep alive timeout');
   }
@@ -136,6 +137,8 @@ export class Connection implements ControlOwner, PacketOwner, InboundOwner, Subs
   close(): void {
     if (this.isClosed) return;
     this.isClosed = true;
+    if (this.isReady) this.context.shared.counters.countClient(-1);
+    clearTimeout(this.pause);
     this.output.end();
     // Drains what still comes, so that the other side's end is seen.
     this.socket.resume();
@@ -186,10 +189,11 @@ export class Connection implements ControlOwner, PacketOwner, InboundOwner, Subs
       this.refuse(this.refused ?? new ProtocolError(REASON.notAuthorized, 'not authorized'));
     else {
       this.isReady = true;
+      this.context.shared.counters.countClient(1);
       this.output.write(acceptance(this.handshake as Handshake, served.present, this.context.shared.limits));
       served.session.outbox?.start();
       this.reader.trust();
-      this.reader.resume();
+      this.reader.resume('answer');
     }
   }
 
@@ -206,12 +210,18 @@ export class Connection implements ControlOwner, PacketOwner, InboundOwner, Subs
   answer(packet: Packet): void {
     if (this.isClosed) return;
     this.output.write(encodeControl(packet, this.version));
-    this.reader.resume();
+    this.reader.resume('answer');
   }
 
   choke(choked: boolean): void {
     if (choked) this.reader.gate.shut('backlog');
     else this.reader.gate.open('backlog');
+  }
+
+  slowDown(ms: number): void {
+    this.reader.gate.shut('rate');
+    clearTimeout(this.pause);
+    this.pause = setTimeout(() => this.reader.resume('rate'), ms);
   }
 
   onNotStored(error: unknown): void {
@@ -249,6 +259,7 @@ export class Connection implements ControlOwner, PacketOwner, InboundOwner, Subs
     else if (type === PACKET.disconnect) this.onDisconnect(served.session, this.parse(frame) as IDisconnectPacket);
     else if (type === PACKET.subscribe || type === PACKET.unsubscribe) {
       const packet = this.parse(frame) as ISubscribePacket | IUnsubscribePacket;
+      if (!packet.messageId) throw new ProtocolError(REASON.protocolError, 'packet id 0');
       this.reader.gate.shut('answer');
       if (packet.cmd === 'subscribe') served.subscribing.subscribe(packet);
       else served.subscribing.unsubscribe(packet);
@@ -256,6 +267,8 @@ export class Connection implements ControlOwner, PacketOwner, InboundOwner, Subs
   }
 
   private onConnect(frame: Buffer, bodyAt: number): void {
+    const { counters } = this.context.shared;
+    counters.connects++;
     if (this.version !== 0) throw new ProtocolError(REASON.protocolError, 'second CONNECT');
     const version = versionOf(frame, bodyAt);
     if (!isSupported(version)) {

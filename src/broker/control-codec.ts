@@ -1,5 +1,6 @@
 /** The rare packets, through mqtt-packet: CONNECT, SUBSCRIBE, UNSUBSCRIBE, DISCONNECT in; CONNACK and the like out. */
 import mqtt, { type IConnectPacket, type Packet } from 'mqtt-packet';
+import type { BrokerLimits } from './limits.js';
 import { owned } from './owned.js';
 import { scanProperties } from './properties.js';
 import { ProtocolError, REASON } from './reason.js';
@@ -39,16 +40,17 @@ export function checkText(text: string | undefined, what: string): void {
 }
 
 /** Throws ProtocolError for a will that could not have been published. */
-export function readWill(connect: IConnectPacket): Will | null {
+export function readWill(connect: IConnectPacket, limits: BrokerLimits): Will | null {
   const { will } = connect;
   if (!will) return null;
   checkText(will.topic, 'will topic');
-  checkTopic(will.topic, null);
+  checkTopic(will.topic, Buffer.from(will.topic), limits);
   if (isReserved(will.topic)) throw new ProtocolError(REASON.badTopic, 'the will topic is reserved');
   const payload = owned(
     typeof will.payload === 'string' ? Buffer.from(will.payload) : (will.payload ?? Buffer.alloc(0)),
   );
   const { qos = 0, retain = false } = will;
+  if (qos > 2) throw new ProtocolError(REASON.malformed, 'a will with QoS 3');
   const properties = scanProperties(encodeWillProperties(will.properties), true);
   const { bytes: props, expiryS = 0, willDelayS: delayS = 0 } = properties;
   return { topic: will.topic, payload, props, qos, retain, expiryS, delayS };

@@ -47,6 +47,9 @@ export function readConnect(frame: Buffer, limits: BrokerLimits): Handshake {
   const { clientId, username, password, clean: cleanStart = true, keepalive: keepaliveS = 0 } = connect;
   checkText(clientId, 'client id');
   checkText(username, 'user name');
+  if (version < 5 && password !== undefined && username === undefined)
+    // [MQTT-3.1.2-22]
+    throw new ProtocolError(REASON.malformed, 'a password without a user name');
   if (asked.authenticationMethod !== undefined)
     throw new ProtocolError(REASON.badAuthenticationMethod, 'there is no enhanced authentication');
   if (asked.receiveMaximum === 0 || asked.maximumPacketSize === 0 || asked.authenticationData !== undefined)
@@ -63,8 +66,8 @@ export function readConnect(frame: Buffer, limits: BrokerLimits): Handshake {
     password,
     cleanStart,
     expiryS: expiryOf(connect, limits, properties),
-    keepaliveS,
-    will: readWill(connect),
+    keepaliveS: keepaliveOf(version, keepaliveS, limits, properties),
+    will: readWill(connect, limits),
     receiveMaximum: asked.receiveMaximum ?? RECEIVE_MAXIMUM_DEFAULT,
     packetBytesMax: asked.maximumPacketSize ?? Number.POSITIVE_INFINITY,
     topicAliasMax: asked.topicAliasMaximum ?? 0,
@@ -80,6 +83,19 @@ function expiryOf(connect: IConnectPacket, limits: BrokerLimits, properties: Han
   const granted = cappedExpiry(askedS, limits);
   if (granted < askedS && granted < EXPIRY_NEVER_S) properties.sessionExpiryInterval = granted;
   return granted;
+}
+
+/** A client of 3.1.1 cannot be told another one, and is held to its own [MQTT5 3.2.2.3.14]. */
+function keepaliveOf(
+  version: number,
+  askedS: number,
+  { keepaliveMaxS }: BrokerLimits,
+  properties: Handshake['properties'],
+): number {
+  if (version < 5 || (askedS > 0 && askedS <= keepaliveMaxS) || keepaliveMaxS === Number.POSITIVE_INFINITY)
+    return askedS;
+  properties.serverKeepAlive = keepaliveMaxS;
+  return keepaliveMaxS;
 }
 
 /** Session Expiry Interval as seconds, Infinity for never [MQTT5 3.1.2.11.2]. */

@@ -4,6 +4,7 @@
  */
 import type { HoldfastError } from '../lib/errors.js';
 import type { Qos } from '../model/message.js';
+import { ClientRate } from './client-rate.js';
 import type { Inbound, Intake } from './intake.js';
 import type { Output } from './output.js';
 import { ACK, type AckByte, decodePublish, type PublishPacket } from './publish-codec.js';
@@ -25,6 +26,8 @@ export interface InboundOwner {
   readonly isClosed: boolean;
   /** Stop or go on reading the socket. */
   choke(choked: boolean): void;
+  /** Read nothing more for so long. */
+  slowDown(ms: number): void;
   /** A message could not be stored: no acknowledgement, the connection ends. */
   onNotStored(error: HoldfastError): void;
 }
@@ -42,12 +45,16 @@ export class InboundMessages {
   private pendingMessages = 0;
   private pendingBytes = 0;
   private choked = false;
+  private readonly rate: ClientRate | null;
+  /** QoS 1 and 2 messages of this connection that are not acknowledged to their end. */
+  private openMessages = 0;
 
   constructor(shared: Shared, intake: Intake, owner: InboundOwner, session: Session) {
     this.shared = shared;
     this.intake = intake;
     this.owner = owner;
     this.session = session;
+    this.rate = ClientRate.of(shared.limits);
   }
 
   private readonly isAbandoned = (): boolean => this.owner.isClosed;
@@ -58,6 +65,8 @@ export class InboundMessages {
     const topic = this.topicOf(packet);
     const { payload, qos, retain, packetId, properties } = packet;
     const { session, shared } = this;
+    const pauseMs = this.rate?.take(frame.length, shared.clock.mono()) ?? 0;
+    if (pauseMs > 0) this.owner.slowDown(pauseMs);
     if (isReserved(topic) || !shared.access.mayPublish(session.principal, topic)) {
       shared.counters.dropped.denied++;
       // A 3.1.1 client cannot be told, and closing would punish it for ever: acknowledged and dropped, as by Mosquitto.
@@ -84,6 +93,7 @@ export class InboundMessages {
       props: properties?.bytes ?? null,
       sender: session.id,
       user: session.user,
+      refusable: qos > 0 && this.owner.version === 5,
       deadline: expiryS === undefined ? 0 : shared.clock.now() + expiryS * 1000,
       isAbandoned: qos > 0 ? this.isAbandoned : undefined,
     };
@@ -95,6 +105,8 @@ export class InboundMessages {
     const { session, shared, owner } = this;
     const complete = (known: boolean): void => {
       const reason = known || owner.version !== 5 ? 0 : REASON.packetIdNotFound;
+      // It may be of an earlier connection of this session.
+      if (this.openMessages > 0) this.openMessages--;
       if (!owner.isClosed) owner.output.ack(ACK.pubcomp, packetId, reason);
     };
     if (!session.persistent) {
@@ -121,9 +133,12 @@ export class InboundMessages {
     this.intake.publish(message, null, lead, (error, duplicate) => {
       this.pendingMessages--;
       this.pendingBytes -= bytes;
-      if (error) return this.owner.onNotStored(error);
-      if (guarded && !duplicate) session.halfOpen++;
-      if (slot) this.settle(slot, 0);
+      if (error?.code === 'spool.refused' && slot) this.refuse(slot);
+      else if (error) return this.owner.onNotStored(error);
+      else {
+        if (guarded && !duplicate) session.halfOpen++;
+        if (slot) this.settle(slot, 0);
+      }
       if (this.choked) this.unchoke();
     });
     const { pendingMessagesMax, pendingBytesMax } = shared.limits;
@@ -132,6 +147,14 @@ export class InboundMessages {
       this.choked = true;
       this.owner.choke(true);
     }
+  }
+
+  /** By the operator's choice: the client is told that it has to keep the message, and most clients do not. */
+  private refuse(slot: Slot): void {
+    const { session, shared } = this;
+    shared.counters.dropped.refused++;
+    if (slot.byte === ACK.pubrec && session.received.delete(slot.packetId)) session.halfOpen = session.received.size;
+    this.settle(slot, REASON.quotaExceeded);
   }
 
   private readonly unchoke = (): void => {
@@ -149,7 +172,7 @@ export class InboundMessages {
   private topicOf({ topic, topicBytes, properties }: PublishPacket): string {
     const alias = properties?.alias;
     if (alias === undefined) {
-      checkTopic(topic, topicBytes);
+      checkTopic(topic, topicBytes, this.shared.limits);
       return topic;
     }
     if (alias === 0 || alias > this.shared.limits.topicAliasMax)
@@ -159,7 +182,7 @@ export class InboundMessages {
       if (known === undefined) throw new ProtocolError(REASON.protocolError, 'the topic alias is unknown');
       return known;
     }
-    checkTopic(topic, topicBytes);
+    checkTopic(topic, topicBytes, this.shared.limits);
     this.aliases.set(alias, topic);
     return topic;
   }
@@ -167,18 +190,26 @@ export class InboundMessages {
   private open(qos: Qos, packetId: number): Slot {
     const slot = { byte: qos === 1 ? ACK.puback : ACK.pubrec, packetId, reason: 0, ready: false };
     this.slots.push(slot);
+    const { strictReceiveMaximum, receiveMaximum } = this.shared.limits;
+    this.openMessages++;
+    if (strictReceiveMaximum && this.owner.version === 5 && this.openMessages > receiveMaximum)
+      throw new ProtocolError(REASON.receiveMaximumExceeded, 'more messages are open than Receive Maximum');
     return slot;
   }
 
   private settle(slot: Slot, reason: number): void {
     slot.ready = true;
     slot.reason = reason;
-    const { slots, owner } = this;
-    for (let next = slots[this.head]; next?.ready; next = slots[++this.head])
-      if (!owner.isClosed) owner.output.ack(next.byte, next.packetId, next.reason);
+    const { slots } = this;
+    for (let next = slots[this.head]; next?.ready; next = slots[++this.head]) this.acknowledge(next);
     if (this.head === slots.length) this.slots = [];
     else if (this.head >= COMPACT_SLOTS) this.slots = slots.slice(this.head);
     else return;
     this.head = 0;
+  }
+
+  private acknowledge({ byte, packetId, reason }: Slot): void {
+    if (byte === ACK.puback || reason >= REASON.unspecified) this.openMessages--;
+    if (!this.owner.isClosed) this.owner.output.ack(byte, packetId, reason);
   }
 }

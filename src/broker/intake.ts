@@ -72,6 +72,7 @@ export class Intake {
     this.shared.admit(message, identity, ops, (error, results, at) => {
       this.pendingBytes -= bytes;
       this.pendingMessages--;
+      if (keep && bytes > 0) retained.release(message.topic, sizeOf(message));
       const duplicate = !error && lead?.guard === true && results[at] === 0;
       if (error || duplicate) {
         for (const delivery of deliveries) cancel(delivery, bytes);
@@ -84,12 +85,13 @@ export class Intake {
         }
         for (const delivery of deliveries)
           this.deliver(message, delivery, delivery.opIndex < 0 ? 0 : (results[at + delivery.opIndex] as number));
-        if (keep && router.version !== version) this.catchUp(message, version);
+        if (router.version !== version) this.catchUp(message, version, deliveries);
       }
       this.wakeWaiting();
       if (this.pendingMessages === 0) this.onIdle?.();
     });
     counters.received++;
+    counters.receivedPayloadBytes += bytes;
   }
 
   /** Rows for the retained messages of a new subscription; whatever is submitted after is durable after them. */
@@ -117,7 +119,7 @@ export class Intake {
 
   private makesRetained({ topic, payload, props }: Inbound): boolean {
     const { retained, counters } = this.shared;
-    if (payload.length === 0 || retained.hasRoomFor(topic, sizeOf({ topic, payload, props }))) return true;
+    if (payload.length === 0 || retained.hold(topic, sizeOf({ topic, payload, props }))) return true;
     counters.dropped['retained-full']++;
     return false;
   }
@@ -164,11 +166,13 @@ export class Intake {
   }
 
   /**
-   * A subscription that came between this message's submission and its commit was not matched, and took its snapshot of
-   * the retained messages without it: it would keep the older value for ever.
+   * Subscriptions that came between this message's submission and its commit were not matched. They get it too: whoever
+   * has its SUBACK when a message is acknowledged receives that message. A retained one also goes to sessions that have
+   * had it for an older subscription, because the new one took its snapshot of the retained messages without it.
    */
-  private catchUp(message: Inbound, version: number): void {
+  private catchUp(message: Inbound, version: number, deliveries: readonly Delivery[]): void {
     for (const target of this.shared.router.matchSince(version, message.topic, message.sender)) {
+      if (!message.retain && deliveries.some(({ session }) => session === target.session)) continue;
       const qos = Math.min(message.qos, target.qos) as Qos;
       const manner: Manner = { qos, retain: message.retain && target.retainAsPublished, ids: target.ids };
       if (!this.shared.access.mayReceive(target.session.principal, message.topic)) continue;

@@ -1,7 +1,7 @@
 /** The doors: MQTT over TCP, over WebSocket [MQTT5 6], and both over TLS. */
-import { createServer as createHttpServer, type Server as HttpServer } from 'node:http';
+import { createServer as createHttpServer, type Server as HttpServer, type IncomingMessage } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { type AddressInfo, createServer, type DropArgument, type Server, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { createServer as createTlsServer, TLSSocket } from 'node:tls';
 import { createWebSocketStream, WebSocketServer } from 'ws';
@@ -19,6 +19,8 @@ export interface ListenerOptions {
   readonly anonymous?: boolean;
   /** With `mqtts:` and `wss:`, and only with them. */
   readonly tls?: TlsOptions | undefined;
+  /** Web pages that may connect, as their browser names them (`https://hmi.plant`), or `*`. See `mayConnect`. */
+  readonly origins?: readonly string[] | undefined;
 }
 
 export interface Listener {
@@ -30,7 +32,13 @@ export interface Listener {
   close(): Promise<void>;
 }
 
-export type OnConnection = (stream: Duplex, entrance: Entrance) => void;
+/** What a door does with those who come to it. */
+export interface Door {
+  onConnection(stream: Duplex, entrance: Entrance): void;
+  /** Somebody found all places taken and is gone already. */
+  onDropped(address: string): void;
+}
+
 type Take = (stream: Duplex, socket: Socket) => void;
 
 interface Scheme {
@@ -50,12 +58,7 @@ const TCP_KEEPALIVE_MS = 60_000;
 const SUBPROTOCOLS = ['mqtt', 'mqttv3.1'];
 
 /** Throws `listen.failed`, or `config.invalid` when the TLS files cannot be used. */
-export async function listen(
-  options: ListenerOptions,
-  limits: BrokerLimits,
-  log: Log,
-  onConnection: OnConnection,
-): Promise<Listener> {
+export async function listen(options: ListenerOptions, limits: BrokerLimits, log: Log, door: Door): Promise<Listener> {
   const url = new URL(options.url);
   const scheme = SCHEMES[url.protocol];
   if (!scheme || scheme.tls !== (options.tls !== undefined)) {
@@ -66,12 +69,14 @@ export async function listen(
   const server = serverFor(scheme, keeper, limits);
   // The broker counts its clients, but not who has not become one yet.
   server.maxConnections = limits.clientsMax;
+  server.on('drop', (dropped?: DropArgument) => door.onDropped(addressOf(dropped ?? {})));
   const strangers = strangersOf(server);
   const take: Take = (stream, socket) => {
     strangers.delete(keyOf(socket));
-    onConnection(stream, entranceOf(options, socket));
+    door.onConnection(stream, entranceOf(options, socket));
   };
-  if (scheme.webSocket) acceptWebSockets(server as HttpServer, url.pathname, limits.packetBytesMax, take);
+  if (scheme.webSocket)
+    acceptWebSockets(server as HttpServer, url.pathname, options.origins, limits.packetBytesMax, take);
   else server.on(scheme.tls ? 'secureConnection' : 'connection', (socket: Socket) => take(socket, socket));
   keeper?.serve(server);
   try {
@@ -98,9 +103,14 @@ function entranceOf({ anonymous, tls }: ListenerOptions, socket: Socket): Entran
   const userOf = () => (socket instanceof TLSSocket ? commonNameOf(socket) : null);
   return {
     anonymousAllowed: anonymous === true,
-    address: socket.remoteAddress?.replace(/^::ffff:/, '') ?? '',
+    address: addressOf(socket),
     certificateUser: tls?.userFromCertificate ? userOf() : undefined,
   };
+}
+
+/** An IPv4 client of an IPv6 socket is the same client. */
+function addressOf({ remoteAddress = '' }: { readonly remoteAddress?: string | undefined }): string {
+  return remoteAddress.replace(/^::ffff:/, '');
 }
 
 function serverFor({ tls, webSocket }: Scheme, keeper: TlsKeeper | undefined, limits: BrokerLimits): Server {
@@ -111,7 +121,13 @@ function serverFor({ tls, webSocket }: Scheme, keeper: TlsKeeper | undefined, li
 }
 
 /** `packetBytesMax` bounds a WebSocket message, which may hold several packets or part of one. */
-function acceptWebSockets(server: HttpServer, path: string, packetBytesMax: number, take: Take): void {
+function acceptWebSockets(
+  server: HttpServer,
+  path: string,
+  origins: readonly string[] | undefined,
+  packetBytesMax: number,
+  take: Take,
+): void {
   server.on('request', (_request, response) => {
     response.writeHead(426, { Upgrade: 'websocket', 'Content-Type': 'text/plain' }).end('MQTT over WebSocket only\n');
   });
@@ -122,13 +138,41 @@ function acceptWebSockets(server: HttpServer, path: string, packetBytesMax: numb
     perMessageDeflate: false,
     clientTracking: false,
     // The client names the protocol, and the server answers with it [MQTT-6.0.0-3, MQTT-6.0.0-4].
-    verifyClient: ({ req }: { req: { headers: Record<string, unknown> } }) =>
-      namedIn(String(req.headers['sec-websocket-protocol'] ?? '').split(/\s*,\s*/)) !== undefined,
+    verifyClient: ({ req: { headers } }: { req: IncomingMessage }, answer: (ok: boolean, status?: number) => void) => {
+      const offered = (headers['sec-websocket-protocol'] ?? '').split(/\s*,\s*/);
+      if (!mayConnect(headers.origin, headers.host, origins)) answer(false, 403);
+      else answer(namedIn(offered) !== undefined, 400);
+    },
     handleProtocols: (offered) => namedIn([...offered]) ?? false,
   });
-  sockets.on('connection', (socket, request) => take(createWebSocketStream(socket), request.socket));
+  sockets.on('connection', (socket, request) => {
+    const stream = createWebSocketStream(socket);
+    // MQTT travels in binary frames, and whoever sends another is cut off [MQTT-6.0.0-1].
+    socket.prependListener('message', (_bytes, isBinary) => {
+      if (!isBinary) stream.destroy();
+    });
+    take(stream, request.socket);
+  });
   // The HTTP server's own errors are answered in `bind`.
   sockets.on('error', () => {});
+}
+
+/**
+ * Any page that a browser in the plant opens could connect to this broker in the name of whoever sits there. Without
+ * `origins` only pages of this very host may; programs, which send no origin, always.
+ */
+function mayConnect(
+  origin: string | undefined,
+  host: string | undefined,
+  origins: readonly string[] | undefined,
+): boolean {
+  if (origin === undefined) return true;
+  if (origins) return origins.includes('*') || origins.includes(origin);
+  return (
+    URL.canParse(origin) &&
+    URL.canParse(`ws://${host}`) &&
+    new URL(origin).hostname === new URL(`ws://${host}`).hostname
+  );
 }
 
 function namedIn(offered: readonly string[]): string | undefined {

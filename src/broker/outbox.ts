@@ -305,7 +305,7 @@ export class Outbox {
     const start = output.reserve(measured.bytes);
     writePublish(output.buffer, start, version, message, shape, measured);
     counters.sent++;
-    counters.sentBytes += measured.bytes;
+    counters.sentPayloadBytes += message.payload.length;
   }
 
   private forget(id: number): void {

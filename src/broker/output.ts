@@ -3,6 +3,7 @@
  * hundreds of messages at once, and a system call for each would cost more than everything else about them.
  */
 import type { Duplex } from 'node:stream';
+import type { Counters } from './counters.js';
 import type { AckByte } from './publish-codec.js';
 
 const CHUNK_BYTES_MIN = 64;
@@ -13,6 +14,7 @@ const NONE = Buffer.alloc(0);
 
 export class Output {
   private readonly socket: Duplex;
+  private readonly counters: Counters;
   private readonly full: Buffer[] = [];
   private fullBytes = 0;
   private chunk: Buffer = NONE;
@@ -22,8 +24,9 @@ export class Output {
   private scheduled = false;
   private ended = false;
 
-  constructor(socket: Duplex) {
+  constructor(socket: Duplex, counters: Counters) {
     this.socket = socket;
+    this.counters = counters;
   }
 
   /** Bytes not yet taken by the operating system. */
@@ -34,6 +37,7 @@ export class Output {
   write(packet: Uint8Array): void {
     if (packet.length > GATHER_BYTES_MAX) {
       this.seal();
+      this.counters.packetsSent++;
       this.full.push(packet as Buffer);
       this.fullBytes += packet.length;
       this.schedule();
@@ -54,8 +58,9 @@ export class Output {
     if (reason > 0) chunk[at + 4] = reason;
   }
 
-  /** Room for `bytes` in `buffer`, to be written in this tick. */
+  /** Room for a packet of `bytes` in `buffer`, to be written in this tick. */
   reserve(bytes: number): number {
+    this.counters.packetsSent++;
     if (this.at + bytes > this.chunk.length) {
       this.seal();
       const guess = Math.min(CHUNK_BYTES_MAX, Math.max(CHUNK_BYTES_MIN, 2 * this.fullBytes, this.lastBytes));
@@ -101,6 +106,7 @@ export class Output {
     if (!this.ended && !socket.destroyed && socket.writable) {
       if (full.length > 1) socket.cork();
       for (const chunk of full) socket.write(chunk);
+      this.counters.sentBytes += this.fullBytes;
       if (full.length > 1) socket.uncork();
     }
     this.lastBytes = this.fullBytes;

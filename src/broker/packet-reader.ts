@@ -62,9 +62,9 @@ export class PacketReader {
     this.seenAt = this.shared.clock.mono();
   }
 
-  /** The packet that nothing may overtake has been answered. */
-  resume(): void {
-    this.gate.open('answer');
+  /** Of the reasons for which packets that have arrived stay unread, this one is gone. */
+  resume(reason: 'answer' | 'rate'): void {
+    this.gate.open(reason);
     this.read();
   }
 
@@ -86,9 +86,10 @@ export class PacketReader {
     this.reading = true;
     const { owner, frames, gate } = this;
     try {
-      while (!owner.isClosed && !gate.isShut('answer', 'stopped')) {
+      while (!owner.isClosed && !gate.isShut('answer', 'rate', 'stopped')) {
         const frame = frames.next();
         if (!frame) break;
+        this.shared.counters.packetsReceived++;
         const first = frame[0] as number;
         const type = first >> 4;
         if (type !== PACKET.publish && (first & 0x0f) !== (FLAGGED.has(type) ? 2 : 0))

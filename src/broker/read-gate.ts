@@ -3,9 +3,10 @@ import type { Duplex } from 'node:stream';
 
 /**
  * `answer`: a packet is with Aedes or waits for its commit, and nothing may overtake it. `backlog`: too much of this
- * client waits to be committed. `clogged`: it sends but does not take our answers. `stopped`: the broker is closing.
+ * client waits to be committed. `clogged`: it sends but does not take our answers. `rate`: it sends more than it may.
+ * `stopped`: the broker is closing.
  */
-export type ShutReason = 'answer' | 'backlog' | 'clogged' | 'stopped';
+export type ShutReason = 'answer' | 'backlog' | 'clogged' | 'rate' | 'stopped';
 
 export class ReadGate {
   private readonly socket: Duplex;

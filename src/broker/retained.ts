@@ -16,6 +16,8 @@ export interface Retained {
   /** Who published it: client id, null for this process or when it is not known; user, null for an anonymous client. */
   readonly sender: string | null;
   readonly user: string | null;
+  /** What the broker says of itself is not counted against the limits. */
+  readonly isOwn?: boolean;
 }
 
 interface Node {
@@ -29,16 +31,39 @@ export class RetainedStore {
   private readonly byTopic = new Map<string, Node>();
   count = 0;
   bytes = 0;
+  /** Messages on their way to the commit, by topic: without them a burst would overrun the limits. */
+  private readonly held = new Map<string, { times: number; readonly isNew: boolean }>();
+  private heldNew = 0;
+  private heldBytes = 0;
 
   constructor(limits: BrokerLimits) {
     this.limits = limits;
   }
 
-  /** False when the store is full for this message; a value for a topic that has one may grow it up to the limit. */
-  hasRoomFor(topic: string, bytes: number): boolean {
+  /**
+   * Keeps room for a message that is on its way to the commit; false when the store is full for it. A topic that has a value
+   * may change it up to the limit of bytes. Every `hold` that was granted is followed by one `release`.
+   */
+  hold(topic: string, bytes: number): boolean {
     const old = this.byTopic.get(topic)?.message;
-    if (!old && this.count >= this.limits.retainedMax) return false;
-    return this.bytes + bytes - (old ? sizeOf(old) : 0) <= this.limits.retainedBytesMax;
+    const held = this.held.get(topic);
+    const isNew = !held && (!old || old.isOwn === true);
+    if (isNew && this.count + this.heldNew >= this.limits.retainedMax) return false;
+    if (this.bytes + this.heldBytes + bytes - (old ? weightOf(old) : 0) > this.limits.retainedBytesMax) return false;
+    if (held) held.times++;
+    else this.held.set(topic, { times: 1, isNew });
+    if (isNew) this.heldNew++;
+    this.heldBytes += bytes;
+    return true;
+  }
+
+  release(topic: string, bytes: number): void {
+    const held = this.held.get(topic);
+    if (!held) return;
+    this.heldBytes -= bytes;
+    if (--held.times > 0) return;
+    this.held.delete(topic);
+    if (held.isNew) this.heldNew--;
   }
 
   /** An empty payload removes the topic's message [MQTT-3.3.1-6]. */
@@ -59,10 +84,10 @@ export class RetainedStore {
         node = child;
       }
       this.byTopic.set(message.topic, node);
-      this.count++;
-    } else if (node.message) this.bytes -= sizeOf(node.message);
+    } else if (node.message) this.uncount(node.message);
     node.message = message;
-    this.bytes += sizeOf(message);
+    if (!message.isOwn) this.count++;
+    this.bytes += weightOf(message);
   }
 
   /** Messages whose topic matches `filter` and that have not expired at `now`. */
@@ -102,11 +127,15 @@ export class RetainedStore {
     return gone;
   }
 
+  private uncount(message: Retained): void {
+    if (!message.isOwn) this.count--;
+    this.bytes -= weightOf(message);
+  }
+
   private remove(topic: string): void {
     const node = this.byTopic.get(topic);
     if (!node?.message) return;
-    this.bytes -= sizeOf(node.message);
-    this.count--;
+    this.uncount(node.message);
     node.message = null;
     this.byTopic.delete(topic);
     const levels = topic.split('/');
@@ -118,6 +147,10 @@ export class RetainedStore {
       (path[depth - 1] as Node).children.delete(levels[depth - 1] as string);
     }
   }
+}
+
+function weightOf(message: Retained): number {
+  return message.isOwn ? 0 : sizeOf(message);
 }
 
 /** What a message weighs against the limit: its parts and about what the tree costs for it. */

@@ -76,6 +76,13 @@ export class Router<R extends Receiver> {
     this.mayReceive = mayReceive;
   }
 
+  /** Subscriptions of shared groups. */
+  get sharedCount(): number {
+    let count = 0;
+    for (const { members } of this.groups.values()) count += members.length;
+    return count;
+  }
+
   /** Adds or changes a subscription; true when the session did not have it. It matches from now on. */
   add(session: R, filter: string, options: SubscriptionOptions): boolean {
     this.cache.clear();

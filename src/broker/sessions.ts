@@ -6,6 +6,7 @@ import { ProtocolError, REASON } from './reason.js';
 import { Session, type Will } from './session.js';
 import type { Shared } from './shared.js';
 import type { SessionRow, SubscriptionRow, WillRow } from './tables.js';
+import { TakeoverStorms } from './takeover-storms.js';
 import type { Wills } from './wills.js';
 
 export interface ConnectPlan {
@@ -22,11 +23,13 @@ export class Sessions {
   private readonly byId = new Map<string, Session>();
   /** Takeovers of one client id happen one after the other. */
   private readonly locks = new Map<string, Promise<unknown>>();
+  private readonly storms: TakeoverStorms;
   private nextKey = 1;
 
   constructor(shared: Shared, wills: Wills) {
     this.shared = shared;
     this.wills = wills;
+    this.storms = new TakeoverStorms(shared);
   }
 
   get count(): number {
@@ -98,6 +101,11 @@ export class Sessions {
     // Whoever knows a client id must not be able to read or wipe the queue of somebody else's session.
     if (session && session.user !== plan.user)
       throw new ProtocolError(REASON.badClientId, 'the client id belongs to another user');
+    if (session?.connection) {
+      await this.storms.wait(plan.clientId);
+      if (connection.isClosed) throw new ProtocolError(REASON.sessionTakenOver, 'gone while connecting');
+      session = this.byId.get(plan.clientId);
+    }
     session?.connection?.disconnect(REASON.sessionTakenOver, 'another connection uses this client id');
     session = this.byId.get(plan.clientId);
     if (session && plan.cleanStart) this.end(session);
@@ -153,9 +161,25 @@ export class Sessions {
   /** Publishes wills that are due and ends sessions that have expired. */
   sweep(): void {
     const now = this.shared.clock.mono();
+    this.storms.sweep(now);
     for (const session of [...this.byId.values()]) {
       if (session.willDueAt <= now) this.wills.fire(session);
-      if (session.endsAt <= now && !session.connection) this.end(session);
+      if (session.endsAt > now || session.connection) continue;
+      if (session.persistent) this.shared.counters.sessionsExpired++;
+      this.end(session);
+    }
+  }
+
+  /** Throws away what has expired in the queues of clients that are away; the others skip it when they come to it. */
+  expireQueued(): void {
+    const { clock, store, statements, counters } = this.shared;
+    for (const session of this.byId.values()) {
+      if (session.connection || session.rows === 0) continue;
+      store.submit([statements.outgoingExpire(session.key, clock.now())], (error, results, at) => {
+        const expired = error ? 0 : (results[at] as number);
+        session.rows -= expired;
+        counters.dropped.expired += expired;
+      });
     }
   }
 

@@ -12,6 +12,7 @@ const NAMES = [
   'outgoingPut',
   'outgoingPacketId',
   'outgoingRelease',
+  'outgoingExpire',
   'outgoingDelete',
   'incomingPut',
   'incomingDelete',

@@ -61,7 +61,7 @@ export class Subscribing {
       if (nl && filter.startsWith('$share/'))
         throw new ProtocolError(REASON.protocolError, 'no local on a shared subscription');
       const isNew = !this.session.subscriptions.has(filter) && !options.has(filter);
-      if (!isValidFilter(filter)) codes.set(filter, this.failure(REASON.badFilter));
+      if (!isValidFilter(filter, this.shared.limits)) codes.set(filter, this.failure(REASON.badFilter));
       else if (isNew && room-- <= 0) codes.set(filter, this.failure(REASON.quotaExceeded));
       else options.set(filter, { qos, noLocal: nl, retainAsPublished: rap, retainHandling: rh, id: id ?? 0 });
     }
@@ -80,7 +80,7 @@ export class Subscribing {
     const codes = new Map<string, number>();
     const asked: string[] = [];
     for (const filter of new Set(packet.unsubscriptions)) {
-      if (!isValidFilter(filter)) codes.set(filter, REASON.badFilter);
+      if (!isValidFilter(filter, this.shared.limits)) codes.set(filter, REASON.badFilter);
       else {
         codes.set(filter, this.session.subscriptions.has(filter) ? REASON.success : REASON.noSubscriptionExisted);
         asked.push(filter);

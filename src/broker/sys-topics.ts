@@ -1,19 +1,34 @@
-/** `$SYS/broker/…` as Mosquitto names it, for the tools that read it. Kept in memory only: it is about this run. */
+/**
+ * `$SYS/broker/…` with the names and forms of Mosquitto, for the tools that read it. A value is published when it has
+ * changed, retained in memory only: it is about this run, and does not count against the limits of retained messages.
+ */
 import type { BrokerStatus } from './broker.js';
+import { LoadAverages } from './load-averages.js';
 import type { Shared } from './shared.js';
+
+export type SysValues = Readonly<Record<string, string | number>>;
+
+export interface SysSources {
+  readonly status: () => BrokerStatus;
+  readonly version: string;
+  /** Further values below `$SYS/broker/`, of those who know more than the broker. */
+  readonly more: () => Promise<SysValues>;
+}
 
 export class SysTopics {
   private readonly shared: Shared;
-  private readonly status: () => BrokerStatus;
-  private readonly version: string;
+  private readonly sources: SysSources;
   private readonly startedAt: number;
+  private readonly loads: LoadAverages;
+  private readonly shown = new Map<string, string>();
+  private heapPeak = 0;
   private timer: NodeJS.Timeout | undefined;
 
-  constructor(shared: Shared, status: () => BrokerStatus, version: string) {
+  constructor(shared: Shared, sources: SysSources) {
     this.shared = shared;
-    this.status = status;
-    this.version = version;
+    this.sources = sources;
     this.startedAt = shared.clock.mono();
+    this.loads = new LoadAverages(this.startedAt);
   }
 
   start(): void {
@@ -23,30 +38,85 @@ export class SysTopics {
 
   close(): void {
     clearInterval(this.timer);
+    this.timer = undefined;
   }
 
   private publish(): void {
-    const status = this.status();
-    const uptimeS = Math.floor((this.shared.clock.mono() - this.startedAt) / 1000);
-    const values: Record<string, string | number> = {
-      version: `holdfast version ${this.version}`,
-      uptime: `${uptimeS} seconds`,
-      'clients/connected': status.clients,
-      'clients/total': status.sessions,
-      'messages/received': status.received,
-      'messages/sent': status.sent,
-      'bytes/received': status.receivedBytes,
-      'bytes/sent': status.sentBytes,
-      'retained messages/count': status.retained,
-      'subscriptions/count': status.subscriptions,
-    };
-    for (const [name, value] of Object.entries(values)) this.set(`$SYS/broker/${name}`, String(value));
+    this.set(this.values());
+    this.sources
+      .more()
+      .then((values) => {
+        if (this.timer) this.set(values);
+      })
+      // Whoever could not say it now is asked again in the next interval.
+      .catch(() => {});
   }
 
-  private set(topic: string, text: string): void {
+  private values(): SysValues {
+    const { counters, clock, retained, router } = this.shared;
+    const status = this.sources.status();
+    const dropped = Object.values(status.dropped).reduce((sum, count) => sum + count, 0);
+    const { heapUsed } = process.memoryUsage();
+    this.heapPeak = Math.max(this.heapPeak, heapUsed);
+    const away = Math.max(0, status.sessions - status.clients);
+    const loads = this.loads.next(
+      {
+        'messages/received': counters.packetsReceived,
+        'messages/sent': counters.packetsSent,
+        'publish/received': counters.received,
+        'publish/sent': counters.sent,
+        'publish/dropped': dropped,
+        'bytes/received': counters.receivedBytes,
+        'bytes/sent': counters.sentBytes,
+        sockets: counters.connections,
+        connections: counters.connects,
+      },
+      clock.mono(),
+    );
+    return {
+      version: `holdfast version ${this.sources.version}`,
+      uptime: `${Math.floor((clock.mono() - this.startedAt) / 1000)} seconds`,
+      'clients/total': status.clients + away,
+      'clients/connected': status.clients,
+      'clients/active': status.clients,
+      'clients/disconnected': away,
+      'clients/inactive': away,
+      'clients/maximum': counters.clientsPeak,
+      'clients/expired': counters.sessionsExpired,
+      'messages/received': counters.packetsReceived,
+      'messages/sent': counters.packetsSent,
+      'messages/stored': retained.count + status.queuedRows,
+      'store/messages/count': retained.count + status.queuedRows,
+      'store/messages/bytes': retained.bytes,
+      'publish/messages/received': counters.received,
+      'publish/messages/sent': counters.sent,
+      'publish/messages/dropped': dropped,
+      'publish/bytes/received': counters.receivedPayloadBytes,
+      'publish/bytes/sent': counters.sentPayloadBytes,
+      'bytes/received': counters.receivedBytes,
+      'bytes/sent': counters.sentBytes,
+      'retained messages/count': retained.count,
+      'subscriptions/count': router.count,
+      'shared_subscriptions/count': router.sharedCount,
+      'heap/current': heapUsed,
+      'heap/maximum': this.heapPeak,
+      ...Object.fromEntries(Object.entries(loads).map(([name, value]) => [`load/${name}`, value])),
+    };
+  }
+
+  private set(values: SysValues): void {
+    for (const [name, value] of Object.entries(values)) {
+      const text = String(value);
+      if (this.shown.get(name) === text) continue;
+      this.shown.set(name, text);
+      this.tell(`$SYS/broker/${name}`, text);
+    }
+  }
+
+  private tell(topic: string, text: string): void {
     const { retained, router } = this.shared;
     const message = { topic, payload: Buffer.from(text), props: null, deadline: 0, sender: null, user: null };
-    retained.set({ ...message, qos: 0 });
+    retained.set({ ...message, qos: 0, isOwn: true });
     for (const { session, retainAsPublished, ids } of router.match(topic, null))
       session.outbox?.send(message, { qos: 0, retain: retainAsPublished, ids });
   }

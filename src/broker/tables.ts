@@ -68,6 +68,7 @@ const MIGRATIONS = [
   `ALTER TABLE retained ADD COLUMN sender TEXT;
    ALTER TABLE retained ADD COLUMN user TEXT;
    ALTER TABLE wills ADD COLUMN user TEXT;`,
+  'CREATE INDEX outgoing_deadlines ON outgoing (session, deadline) WHERE deadline > 0 AND packet_id IS NULL;',
 ];
 
 export type RetainedRow = [
@@ -162,6 +163,10 @@ function open(db: Database): OpenTables {
       outgoingPacketId: run('UPDATE outgoing SET packet_id = ? WHERE seq = ?'),
       /** PUBREC came: only the packet id is still of use. */
       outgoingRelease: run("UPDATE outgoing SET released = 1, payload = x'', props = NULL WHERE seq = ?"),
+      /** Rows that have expired and were never sent. Returns their number. */
+      outgoingExpire: run(
+        'DELETE FROM outgoing WHERE session = ? AND deadline > 0 AND packet_id IS NULL AND deadline <= ?',
+      ),
       outgoingDelete: run('DELETE FROM outgoing WHERE seq = ?'),
       /** Returns 0 when the packet id is known: the guard against taking a message twice. */
       incomingPut: run('INSERT OR IGNORE INTO incoming VALUES (?, ?)'),

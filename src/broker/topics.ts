@@ -1,10 +1,14 @@
 /** Topic names and filters as MQTT allows them [MQTT5 4.7], and the forms this broker gives a meaning to. */
 import { isUtf8 } from 'node:buffer';
+import type { BrokerLimits } from './limits.js';
 import { ProtocolError, REASON } from './reason.js';
 
-/** Aedes and its matcher stop at this depth too; a real plant has about ten levels. */
-const LEVELS_MAX = 100;
-/** Topics that have been checked, so that a topic that comes again costs one look-up. */
+type TopicLimits = Pick<BrokerLimits, 'topicBytesMax' | 'topicLevelsMax'>;
+
+/** What MQTT and the matcher of Aedes allow, for filters that only say what would match. */
+export const WIDEST_TOPIC: TopicLimits = { topicBytesMax: 65_535, topicLevelsMax: 100 };
+
+/** Topics that have been checked, with their levels, so that a topic that comes again costs one look-up. */
 const KNOWN_TOPICS_MAX = 20_000;
 const REPLACEMENT = '\ufffd';
 
@@ -12,20 +16,26 @@ const REPLACEMENT = '\ufffd';
 const BRIDGE_STATE = /^\$SYS\/broker\/connection\/[^/]+\/state$/;
 const SHARED = /^\$share\/([^/+#]+)\/(.+)$/s;
 
-const known = new Set<string>();
+const known = new Map<string, number>();
 
 /** Throws ProtocolError unless `topic`, decoded from `bytes`, is a name that can be published to. */
-export function checkTopic(topic: string, bytes: Uint8Array | null): void {
-  if (known.has(topic)) return;
+export function checkTopic(topic: string, bytes: Uint8Array, limits: TopicLimits): void {
+  if (bytes.length > limits.topicBytesMax) throw new ProtocolError(REASON.badTopic, 'the topic is too long');
+  const levels = known.get(topic) ?? checkedLevels(topic, bytes);
+  if (levels > limits.topicLevelsMax) throw new ProtocolError(REASON.badTopic, 'the topic has too many levels');
+}
+
+function checkedLevels(topic: string, bytes: Uint8Array): number {
   // Bytes that are not UTF-8 decode to the replacement character, which may also have been sent as such.
   const doubtful = topic.includes(REPLACEMENT);
-  if (doubtful && bytes && !isUtf8(bytes)) throw new ProtocolError(REASON.malformed, 'the topic is not valid UTF-8');
+  if (doubtful && !isUtf8(bytes)) throw new ProtocolError(REASON.malformed, 'the topic is not valid UTF-8');
   if (topic === '' || /[+#]/.test(topic)) throw new ProtocolError(REASON.badTopic, 'the topic is empty or a filter');
   if (topic.includes('\0')) throw new ProtocolError(REASON.malformed, 'the topic contains NUL');
-  if (levelsOf(topic) > LEVELS_MAX) throw new ProtocolError(REASON.badTopic, 'the topic has too many levels');
-  if (doubtful) return;
+  const levels = levelsOf(topic);
+  if (doubtful) return levels;
   if (known.size >= KNOWN_TOPICS_MAX) known.clear();
-  known.add(topic);
+  known.set(topic, levels);
+  return levels;
 }
 
 /** Topics that begin with `$` belong to the server [MQTT-4.7.2-1]. */
@@ -33,10 +43,11 @@ export function isReserved(topic: string): boolean {
   return topic.charCodeAt(0) === 36 && !BRIDGE_STATE.test(topic);
 }
 
-export function isValidFilter(filter: string): boolean {
+/** `limits` are those of the filter as it is written, the prefix of a shared one included. */
+export function isValidFilter(filter: string, limits: TopicLimits): boolean {
   if (filter === '' || filter.includes('\0') || filter.includes(REPLACEMENT)) return false;
   const levels = filter.split('/');
-  if (levels.length > LEVELS_MAX) return false;
+  if (levels.length > limits.topicLevelsMax || Buffer.byteLength(filter) > limits.topicBytesMax) return false;
   const wellPlaced = levels.every(
     (level, i) => (level === '#' && i === levels.length - 1) || level === '+' || !/[+#]/.test(level),
   );

@@ -10,6 +10,7 @@ import { gateway } from './gateway.js';
 import { health } from './health.js';
 import { importCommand } from './import.js';
 import { ingest } from './ingest.js';
+import { modbus } from './modbus.js';
 import { passwd } from './passwd.js';
 import { reconcile } from './reconcile.js';
 import { simulate } from './simulate.js';
@@ -26,6 +27,7 @@ export const commands: readonly CliCommand[] = [
   simulate,
   check,
   config,
+  modbus,
   health,
   spool,
   passwd,

@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { assert } from '../lib/assert.js';
 
 /** The port that a URL without one means. */
-const DEFAULT_PORT = { mqtt: 1883, mqtts: 8883, ws: 80, wss: 443, tcp: 502 } as const;
+const DEFAULT_PORT = { mqtt: 1883, mqtts: 8883, ws: 80, wss: 443, tcp: 502, 'rtu+tcp': 502 } as const;
 type Scheme = keyof typeof DEFAULT_PORT;
 
 export interface Endpoint {
@@ -73,7 +73,8 @@ function isWildcard(host: string): boolean {
   return host === '0.0.0.0' || (isIPv6(host) && /^[0:]+$/.test(host));
 }
 
-function urlFault(text: string, schemes: readonly Scheme[], rules: UrlRules): string | undefined {
+/** What is wrong with a URL, or undefined. */
+export function urlFault(text: string, schemes: readonly Scheme[], rules: UrlRules): string | undefined {
   const wanted = schemes.map((scheme) => `${scheme}://`).join(', ');
   const expected = `expected a URL like ${schemes[0]}://HOST:PORT`;
   const parsed = parse(text);

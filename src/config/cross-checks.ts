@@ -50,7 +50,7 @@ function* plcNotation(data: unknown): Generator<Finding> {
       if (typeof tag.value !== 'string' && !Number.isInteger(tag.value)) continue;
       const at = parseAt(String(tag.value));
       if (typeof at === 'string' || !at.plc) continue;
-      const pdu = `${at.table}:${at.address}${at.bit === undefined ? '' : `.${at.bit}`}`;
+      const pdu = `${at.table}:${at.address}${at.part === undefined ? '' : `.${at.part}`}`;
       const message = `the notation ${tag.value} needs addressing: plc1 at the device; without it write "${pdu}"`;
       yield { path: [...path, ...tag.path], message };
     }

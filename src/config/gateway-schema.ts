@@ -22,6 +22,19 @@ const broker = z
       .describe("What each user may read and write, a file of Mosquitto's; see holdfast acl test. Absent: everything."),
     packetBytesMax: size('1KiB', PACKET_MAX).prefault('256KiB').describe('Largest MQTT packet that is accepted.'),
     connectTimeout: duration('100ms', '10m').prefault('5s').describe('Time a new connection has for its CONNECT.'),
+    clientsMax: count(1, MANY).prefault(10_000).describe('Connections at one time.'),
+    clientsPerAddressMax: count(1, MANY).prefault(5_000).describe('Connections at one time from one network address.'),
+    connectRateMax: count(1, MANY)
+      .prefault(200)
+      .describe('New connections from one network address in a second; ten times as many at once.'),
+    keepaliveMax: duration('0ms', '65535s')
+      .refine((ms) => ms % 1000 === 0, { error: 'must be whole seconds' })
+      .prefault('0ms')
+      .describe('Longest keepalive, told to clients of MQTT 5 that ask for more or none. 0: whatever they ask for.'),
+    clientMessageRateMax: count(0, MANY)
+      .prefault(0)
+      .describe('Publishes of one client in a second; above, it is read more slowly. 0: no limit.'),
+    clientByteRateMax: size('0B').prefault('0B').describe('The same in bytes. 0: no limit.'),
     clientPendingMax: count(1, MANY)
       .prefault(1000)
       .describe('Publishes of one client that wait for the disk before its socket is paused.'),
@@ -30,6 +43,19 @@ const broker = z
     retainedBytesMax: size('0B').prefault('64MiB').describe('Bytes of all retained messages.'),
     sessionsMax: count(1, MANY).prefault(10_000).describe('Sessions that are kept.'),
     sessionQueueMax: count(0, MANY).prefault(100_000).describe('Messages queued for one absent client.'),
+    topicBytesMax: size('1B', '65535B').prefault('1KiB').describe('Length of a topic or a filter.'),
+    // The matcher of Aedes, which checks the filters, stops at 100.
+    topicLevelsMax: count(1, 100).prefault(20).describe('Levels of a topic or a filter.'),
+    strictReceiveMaximum: z
+      .boolean()
+      .prefault(false)
+      .describe('Disconnect clients that send more than Receive Maximum. false: slow them down, as popular ones do.'),
+    whenFull: z
+      .enum(['stall', 'refuse'])
+      .prefault('stall')
+      .describe(
+        'When the spool is full: stall holds acknowledgements back; refuse tells clients of MQTT 5, and most then drop the message.',
+      ),
   })
   .prefault({})
   .describe("The plant's MQTT broker.");
@@ -142,7 +168,18 @@ export const gatewaySchema = z
       ...config,
       spool: { path, ...spool },
       upstream: { url, protocolVersion, clientId, topic: withGateway(topic, id), ...upstream },
-      readers: config.readers.map((reader) => ({ ...reader, statusTopic: withGateway(reader.statusTopic, id) })),
+      readers: config.readers.map((reader) => ({
+        ...reader,
+        topic: withGateway(reader.topic, id),
+        statusTopic: withGateway(reader.statusTopic, id),
+        ...(reader.commands && {
+          commands: {
+            ...reader.commands,
+            topic: withGateway(reader.commands.topic, id),
+            resultTopic: withGateway(reader.commands.resultTopic, id),
+          },
+        }),
+      })),
     };
   });
 

@@ -36,6 +36,10 @@ export const listener = z
     ),
     anonymous: z.boolean().prefault(false).describe('Whether clients may come in without a password.'),
     tls: tls.optional().describe('Certificate of an mqtts:// or wss:// listener. A changed file is taken by itself.'),
+    origins: z
+      .array(z.string().min(1))
+      .optional()
+      .describe('Web pages that may connect, like http://hmi.plant:8080, or *. Default: pages of the same host.'),
   })
   .superRefine((value, context) => {
     const scheme = tryEndpoint(value.url)?.scheme;
@@ -45,6 +49,12 @@ export const listener = z
         code: 'custom',
         path: ['tls'],
         message: `has no effect with ${scheme}://; use ${scheme}s://`,
+      });
+    if (value.origins && (scheme === 'mqtt' || scheme === 'mqtts'))
+      context.addIssue({
+        code: 'custom',
+        path: ['origins'],
+        message: `has no effect with ${scheme}://, only with ${secure ? 'wss' : 'ws'}://`,
       });
     if (!value.tls && secure)
       context.addIssue({ code: 'custom', path: ['url'], message: `${scheme}:// needs tls with cert and key` });

@@ -11,8 +11,11 @@ export const topicFilter = z.string().superRefine((filter, context) => {
   if (fault) context.addIssue({ code: 'custom', message: fault });
 });
 
-/** A topic to publish to, with placeholders as whole levels: each of `required` exactly once, `optional` at most once. */
-export function topicTemplate(required: readonly string[], optional: readonly string[] = []) {
+/**
+ * A topic to publish to, with placeholders as whole levels: each of `required` exactly once, `optional` at most once. With
+ * `any` the caller checks what else there is.
+ */
+export function topicTemplate(required: readonly string[], optional: readonly string[] | 'any' = []) {
   return z.string().superRefine((template, context) => {
     const fault = topicFault(template) ?? templateFault(template, required, optional);
     if (fault) context.addIssue({ code: 'custom', message: fault });
@@ -43,6 +46,11 @@ export function covers(filter: string, template: string): boolean {
   return wanted.length === given.length;
 }
 
+/** The names of the placeholders of a template, in their order. */
+export function placeholdersOf(template: string): string[] {
+  return template.split('/').flatMap((level) => PLACEHOLDER.exec(level)?.[1] ?? []);
+}
+
 /** Puts the gateway's id where a template asks for it, and leaves the other placeholders. */
 export function withGateway(template: string, gateway: string): string {
   return template.replaceAll('{gateway}', gateway);
@@ -64,17 +72,21 @@ function wildcardFault(filter: string): string | undefined {
   return undefined;
 }
 
-function templateFault(template: string, required: readonly string[], optional: readonly string[]): string | undefined {
+function templateFault(
+  template: string,
+  required: readonly string[],
+  optional: readonly string[] | 'any',
+): string | undefined {
   if (/[+#]/.test(template)) return 'must not contain a wildcard: + and # are for subscribers';
-  const known = [...required, ...optional];
+  const known = optional === 'any' ? undefined : [...required, ...optional];
   const names: string[] = [];
   for (const level of template.split('/')) {
     const name = PLACEHOLDER.exec(level)?.[1];
     if (name !== undefined) names.push(name);
     else if (/[{}]/.test(level)) return `a placeholder must be a whole level, found ${level}`;
   }
-  const unknown = names.find((name) => !known.includes(name));
-  if (unknown !== undefined) return `unknown placeholder {${unknown}}, known here: ${known.map(braced).join(' ')}`;
+  const unknown = names.find((name) => known?.includes(name) === false);
+  if (unknown !== undefined) return `unknown placeholder {${unknown}}, known here: ${known?.map(braced).join(' ')}`;
   const missing = required.find((name) => !names.includes(name));
   if (missing !== undefined) return `must contain ${braced(missing)} as a whole level`;
   const twice = names.find((name, index) => names.indexOf(name) !== index);

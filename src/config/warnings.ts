@@ -17,7 +17,13 @@ const READABLE_BY_OTHERS = 0o044;
 /** What a gateway's operator should know before go-live, although it works. */
 export function* gatewayWarnings(config: GatewayConfig): Generator<Warning> {
   yield* accessWarnings(config.broker);
+  if (config.broker.whenFull === 'refuse')
+    yield {
+      path: ['broker', 'whenFull'],
+      message: 'most clients of MQTT 5 count a refused message as sent and drop it; stall loses nothing',
+    };
   yield* connectionWarnings('upstream', config.upstream);
+  yield* commandWarnings(config);
   yield* readerWarnings(config.readers, config.bridge.topics);
 }
 
@@ -65,6 +71,17 @@ export function* secretWarnings(file: string, literals: readonly Path[]): Genera
     };
 }
 
+/** A machine that moves because somebody in the network published a number. */
+function* commandWarnings({ broker, readers }: GatewayConfig): Generator<Warning> {
+  const open = broker.listeners.find(({ url, anonymous }) => anonymous && !isLoopback(endpointOf(url).host));
+  for (const [index, { commands }] of readers.entries())
+    if (commands && open)
+      yield {
+        path: ['readers', index, 'commands'],
+        message: `anybody who reaches ${endpointOf(open.url).host} may write to these devices without a password`,
+      };
+}
+
 function* readerWarnings(readers: readonly ReaderConfig[], filters: readonly string[]): Generator<Warning> {
   for (const [index, { url, topic, devices }] of readers.entries()) {
     const twin = readers.slice(0, index).findIndex((other) => other.url === url);
@@ -83,9 +100,12 @@ function* readerWarnings(readers: readonly ReaderConfig[], filters: readonly str
 }
 
 function topicsOf(template: string, devices: ReaderConfig['devices']): string[] {
-  return devices.flatMap(({ asset, groups }) =>
+  return devices.flatMap(({ asset, labels, groups }) =>
     groups.flatMap(({ tags }) =>
-      tags.map(({ name }) => template.replace('{asset}', () => asset).replace('{metric}', () => name)),
+      tags.map(({ name }) => {
+        const values: Readonly<Record<string, string>> = { ...labels, asset, metric: name };
+        return template.replaceAll(/\{(\w+)\}/g, (field, key: string) => values[key] ?? field);
+      }),
     ),
   );
 }

@@ -13,6 +13,7 @@ import { ReadingMap } from '../bridge/reading-map.js';
 import { Replayer } from '../bridge/replayer.js';
 import { TallySender } from '../bridge/tally-sender.js';
 import { Classes } from '../bridge/when-full.js';
+import type { Admit } from '../broker/admit.js';
 import { Broker } from '../broker/broker.js';
 import type { GatewayConfig } from '../config/gateway-schema.js';
 import { readSecret } from '../config/secret.js';
@@ -21,6 +22,7 @@ import { Closer } from '../lib/closer.js';
 import { type HoldfastError, messageOf } from '../lib/errors.js';
 import { makeFolder } from '../lib/folder.js';
 import type { Log } from '../lib/log.js';
+import { version } from '../lib/version.js';
 import type { GatewayId, Millis } from '../model/ids.js';
 import type { GatewayStatus } from '../model/status.js';
 import { Spool } from '../spool/spool.js';
@@ -136,12 +138,16 @@ export class Gateway {
     }
 
     const { topics, readings } = config.bridge;
-    const intake = new Intake({ spool, topics, readings: new ReadingMap(readings), classes, hasRoom: room.hasRoom });
+    const refuses = config.broker.whenFull === 'refuse';
+    const { hasRoom } = room;
+    const intake = new Intake({ spool, topics, readings: new ReadingMap(readings), classes, hasRoom, refuses });
     closer.push('intake', () => intake.close());
 
-    const broker = await Broker.open({
+    const sink = { publish: (outgoing: Parameters<Broker['publish']>[0]) => broker.publish(outgoing) };
+    const readers = new ReaderSet(config.readers, sink, clock, log);
+    const broker: Broker = await Broker.open({
       store,
-      admit: (message, identity, operations, done) => intake.admit(message, identity, operations, done),
+      admit: admitting(intake, readers),
       listeners: config.broker.listeners,
       access,
       limits: {
@@ -153,6 +159,25 @@ export class Gateway {
         retainedBytesMax: config.broker.retainedBytesMax,
         sessionsMax: config.broker.sessionsMax,
         sessionQueueRowsMax: config.broker.sessionQueueMax,
+        clientsMax: config.broker.clientsMax,
+        clientsPerAddressMax: config.broker.clientsPerAddressMax,
+        connectRateMax: config.broker.connectRateMax,
+        keepaliveMaxS: config.broker.keepaliveMax / 1000 || Number.POSITIVE_INFINITY,
+        clientMessageRateMax: config.broker.clientMessageRateMax || Number.POSITIVE_INFINITY,
+        clientByteRateMax: config.broker.clientByteRateMax || Number.POSITIVE_INFINITY,
+        topicBytesMax: config.broker.topicBytesMax,
+        topicLevelsMax: config.broker.topicLevelsMax,
+        strictReceiveMaximum: config.broker.strictReceiveMaximum,
+      },
+      version,
+      sys: async () => {
+        const { rows, bytes, oldestAgeMs } = await spool.stats();
+        return {
+          'holdfast/spool/messages/count': rows,
+          'holdfast/spool/messages/bytes': bytes,
+          'holdfast/spool/oldest/age': `${Math.floor(oldestAgeMs / 1000)} seconds`,
+          [`connection/${config.upstream.clientId}/state`]: replayer.status(rows).state === 'online' ? 1 : 0,
+        };
       },
       clock,
       log,
@@ -166,8 +191,6 @@ export class Gateway {
     }
     const damage = await spool.damage();
     if (damage) noted(spool.tellDamage(damage.id, damageGaps(damage.report, config.gateway.id, config.readers)), log);
-    const sink = { publish: (outgoing: Parameters<Broker['publish']>[0]) => broker.publish(outgoing) };
-    const readers = new ReaderSet(config.readers, sink, clock, log);
     readers.start();
     closer.push('readers', () => readers.stop(hurry.signal));
 
@@ -202,6 +225,16 @@ async function affordable(path: string, bytesMax: number, log: Log): Promise<num
   if (blocks * bsize >= bytesMax) return bytesMax;
   log.warn({ path, bytesMax, deviceBytes: blocks * bsize }, 'spool.bytesMax is more than the device has');
   return Math.max(SPOOL_BYTES_MIN, blocks * bsize);
+}
+
+/** The intake, and behind it the readers: a command is carried out only once it is durable and will be acknowledged. */
+function admitting(intake: Intake, readers: ReaderSet): Admit {
+  if (!readers.takesCommands) return (...message) => intake.admit(...message);
+  return (message, identity, operations, done) =>
+    intake.admit(message, identity, operations, (error, results, at) => {
+      done(error, results, at);
+      if (!error && message.sender !== null) readers.offer(message);
+    });
 }
 
 function openReplayer(config: GatewayConfig, spool: Spool, clock: Clock, log: Log): Replayer {

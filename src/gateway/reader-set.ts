@@ -3,20 +3,22 @@ import type { ReaderConfig } from '../config/reader-schema.js';
 import type { Clock } from '../lib/clock.js';
 import type { Log } from '../lib/log.js';
 import type { Millis } from '../model/ids.js';
+import type { Message } from '../model/message.js';
 import type { ReaderStatus } from '../model/status.js';
+import { ChangeFilter } from '../readers/change-filter.js';
+import { CommandDesk } from '../readers/command-desk.js';
 import type { Driver, SampleBatch } from '../readers/driver.js';
 import { ModbusDriver } from '../readers/modbus/modbus-driver.js';
-import type { ModbusOptions } from '../readers/modbus/options.js';
 import { Reporter, type Sink } from '../readers/reporter.js';
 import { encodeReadingPayload } from '../wire/reading.js';
 import { TopicTemplate } from '../wire/topic-template.js';
-
-const MODBUS_PORT = 502;
+import { modbusOptions, reportRules } from './modbus-options.js';
 
 interface Entry {
   readonly url: string;
   readonly driver: Driver;
   readonly reporter: Reporter;
+  readonly commands: { readonly topic: TopicTemplate; readonly desk: CommandDesk } | undefined;
   /** Per asset: what has been handed over durably. */
   readonly counts: Map<string, { readings: number; gaps: number }>;
 }
@@ -34,11 +36,27 @@ export class ReaderSet {
     for (const { driver } of this.entries) driver.start();
   }
 
+  /** Whether any message can be a command, so that the others need not be looked at. */
+  get takesCommands(): boolean {
+    return this.entries.some(({ commands }) => commands);
+  }
+
+  /** A message of the plant that is durable: carried out if it is a command to a reader that takes any. */
+  offer({ topic, payload, retain }: Message): void {
+    for (const { commands } of this.entries) {
+      const fields = commands?.topic.match(topic);
+      const { asset, metric } = fields ?? {};
+      if (commands && asset !== undefined && metric !== undefined)
+        commands.desk.offer({ asset, metric, payload, retain });
+    }
+  }
+
   /** Ends the polls in progress and hands over what they read; when `hurry` aborts, what is in progress is given up. */
   async stop(hurry: AbortSignal): Promise<void> {
     const abort = () => this.giveUp.abort();
     if (hurry.aborted) abort();
     hurry.addEventListener('abort', abort, { once: true });
+    await Promise.all(this.entries.map(({ commands }) => commands?.desk.close()));
     await Promise.all(this.entries.map(({ driver }) => driver.stop()));
     await Promise.all(this.entries.map(({ reporter }) => reporter.close()));
     hurry.removeEventListener('abort', abort);
@@ -66,11 +84,11 @@ export class ReaderSet {
   }
 
   private entry(config: ReaderConfig, sink: Sink, clock: Clock, log: Log): Entry {
-    const topic = TopicTemplate.parse(config.topic);
+    const topicOf = topicsOf(config);
     const statusTopic = TopicTemplate.parse(config.statusTopic);
     const reporter = new Reporter({
       sink,
-      topicOf: (asset, metric) => topic.format({ asset, metric }),
+      topicOf,
       statusTopicOf: (asset) => statusTopic.format({ asset }),
       encodeReading: encodeReadingPayload,
       clock,
@@ -78,47 +96,34 @@ export class ReaderSet {
       signal: this.giveUp.signal,
     });
     const counts: Entry['counts'] = new Map();
-    const emit = async (batch: SampleBatch) => {
+    const filter = new ChangeFilter(reportRules(config), clock);
+    const emit = async (read: SampleBatch) => {
+      const batch = filter.pass(read);
+      if (!batch) return;
       await reporter.emit(batch);
       const count = counts.get(batch.device) ?? { readings: 0, gaps: 0 };
       count.readings += batch.samples.length;
-      if (batch.gap) count.gaps++;
+      count.gaps += (batch.gap ? 1 : 0) + (batch.tagGaps?.length ?? 0);
       counts.set(batch.device, count);
     };
     const context = { emit, status: reporter.status.bind(reporter), clock, log, signal: this.giveUp.signal };
-    return { url: config.url, driver: new ModbusDriver(modbusOptions(config), context), reporter, counts };
+    const driver = new ModbusDriver(modbusOptions(config), context);
+    const commands = config.commands && commandsOf(config.commands, driver, sink, clock, log);
+    return { url: config.url, driver, reporter, commands, counts };
   }
 }
 
-function modbusOptions(config: ReaderConfig): ModbusOptions {
-  const { hostname, port } = new URL(config.url);
-  return {
-    host: hostname.replace(/^\[|\]$/g, ''),
-    port: Number(port) || MODBUS_PORT,
-    connectTimeoutMs: config.connectTimeout,
-    timeoutMs: config.timeout,
-    retries: config.retries,
-    minGapMs: config.minGap,
-    backoff: { minMs: config.backoff.min, maxMs: config.backoff.max },
-    devices: config.devices.map(({ asset, unit, order, addressing, groups }) => ({
-      asset,
-      unit,
-      order,
-      addressing,
-      groups: groups.map(({ every, tags }) => ({
-        everyMs: every,
-        tags: tags.map(({ name, at, type, order: tagOrder, scale, offset, length }) => ({
-          name,
-          at,
-          type,
-          ...(tagOrder === undefined ? {} : { order: tagOrder }),
-          ...(scale === undefined ? {} : { scale }),
-          ...(offset === undefined ? {} : { offset }),
-          ...(length === undefined ? {} : { length }),
-        })),
-      })),
-    })),
-  };
+function commandsOf(
+  { topic, resultTopic, ttlMax }: NonNullable<ReaderConfig['commands']>,
+  driver: Driver,
+  sink: Sink,
+  clock: Clock,
+  log: Log,
+): Entry['commands'] {
+  const results = TopicTemplate.parse(resultTopic);
+  const resultTopicOf = (asset: string, metric: string) => results.format({ asset, metric });
+  const desk = new CommandDesk({ driver, sink, resultTopicOf, ttlMaxMs: ttlMax, clock, log });
+  return { topic: TopicTemplate.parse(topic), desk };
 }
 
 /** The gap messages of every asset for the time in which the gateway itself was not running. */
@@ -128,10 +133,10 @@ export function downtimeGaps(
   to: Millis,
 ): Parameters<Sink['publish']>[0] {
   return configs.flatMap((config) => {
-    const topic = TopicTemplate.parse(config.topic);
+    const topicOf = topicsOf(config);
     return config.devices.map(({ asset }) => ({
       message: {
-        topic: topic.format({ asset, metric: 'gap' }),
+        topic: topicOf(asset, 'gap'),
         payload: Buffer.from(JSON.stringify({ from, to, reason: 'gateway-down' })),
         qos: 1 as const,
         retain: false,
@@ -140,4 +145,18 @@ export function downtimeGaps(
       identity: { type: 'g' as const, asset, metric: null, deviceTs: to },
     }));
   });
+}
+
+/** Formatted once for each metric: a template is looked through each time, and there may be 100 000 readings a second. */
+function topicsOf({ topic, devices }: ReaderConfig): (asset: string, metric: string) => string {
+  const template = TopicTemplate.parse(topic);
+  const labels = new Map(devices.map((device) => [device.asset, device.labels]));
+  const known = new Map<string, Map<string, string>>();
+  return (asset, metric) => {
+    const topics = known.get(asset) ?? new Map<string, string>();
+    known.set(asset, topics);
+    const text = topics.get(metric) ?? template.format({ ...labels.get(asset), asset, metric });
+    topics.set(metric, text);
+    return text;
+  };
 }

@@ -24,6 +24,7 @@ const CATALOGUE = {
   'spool.full': EXIT.io,
   'spool.busy': EXIT.unavailable,
   'spool.damaged': EXIT.data,
+  'spool.refused': EXIT.io,
   'spool.closed': EXIT.internal,
   'spool.constraint': EXIT.internal,
   'wire.malformed': EXIT.data,

@@ -2,6 +2,7 @@ import type { Millis } from './ids.js';
 
 export const GAP_REASONS = [
   'device-unreachable',
+  'polls-skipped',
   'gateway-down',
   'spool-full',
   'spool-corrupt',

@@ -16,6 +16,31 @@ export interface Driver {
    */
   stop(): Promise<void>;
   status(): ReaderStatus;
+  /**
+   * Writes one value, once. Never rejects. `mayStart` is asked at the last moment before anything is sent, and nothing is
+   * sent when it says no.
+   */
+  write(command: WriteCommand, mayStart: () => boolean): Promise<WriteResult>;
+}
+
+export interface WriteCommand {
+  readonly device: string;
+  readonly tag: string;
+  /** What is to be written, as readings of the tag have it: a scaled number, a name, a text. */
+  readonly value: unknown;
+}
+
+export interface WriteResult {
+  /**
+   * `done`: the device has confirmed it. `rejected`: it was not carried out. `unknown`: it was sent and not confirmed, so
+   * it may have been carried out. `expired`: its time was over before it could be sent.
+   */
+  readonly outcome: 'done' | 'rejected' | 'unknown' | 'expired';
+  /** Why it is not done, as a word that stays the same over versions: `value`, `not-writable`, `exception-2`. */
+  readonly code?: string;
+  readonly detail?: string;
+  /** What the device had right afterwards; absent when it could not be read. */
+  readonly readBack?: Sample;
 }
 
 export interface DriverContext {
@@ -46,8 +71,12 @@ export interface SampleBatch {
   /** Wall clock at the arrival of the answer, never the same twice for one tag. */
   readonly ts: Millis;
   readonly samples: readonly Sample[];
-  /** Set on the first batch after the device was away: the hole that ends here. */
+  /** Set on the first batch after the device was away or cycles were skipped: the hole that ends here. */
   readonly gap?: SampleGap;
+  /** Holes of single tags that end here: the device was there and did not give them. */
+  readonly tagGaps?: readonly TagGap[];
+  /** Set: all samples go out as one message under this name. */
+  readonly message?: string;
 }
 
 export interface SampleGap {
@@ -57,6 +86,13 @@ export interface SampleGap {
   readonly to: Millis;
   /** Readings that were due and not read. */
   readonly missed: number;
+  /** Poll cycles that were due and not run, over all groups. */
+  readonly cycles: number;
+  readonly reason: 'device-unreachable' | 'polls-skipped';
+}
+
+export interface TagGap extends Pick<SampleGap, 'from' | 'to' | 'missed'> {
+  readonly tag: string;
 }
 
 /** The metric name under which gaps are published; no tag may carry it. */

@@ -12,3 +12,7 @@ export const BAD_DEVICE_FAILURE: Quality = 12;
 export const BAD_SENSOR_FAILURE: Quality = 16;
 /** The connection stands, and the device behind it does not answer, or answers rubbish. */
 export const BAD_COMM_FAILURE: Quality = 24;
+/** The value is beyond the range that it was configured to have. */
+export const UNCERTAIN_RANGE: Quality = 84;
+/** There is a value, and what it means is not known. */
+export const UNCERTAIN_VALUE: Quality = 64;

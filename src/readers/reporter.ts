@@ -3,11 +3,11 @@ import { Backoff } from '../lib/backoff.js';
 import { type Clock, sleep } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import { type Log, RateLimit } from '../lib/log.js';
-import type { GapReason } from '../model/gap.js';
+import type { Gap, GapReason } from '../model/gap.js';
 import type { Millis } from '../model/ids.js';
 import type { Message } from '../model/message.js';
-import type { Reading, ReadingType } from '../model/reading.js';
-import { type DeviceStatus, GAP_METRIC, type SampleBatch, type SampleGap } from './driver.js';
+import type { Json, Reading, ReadingType } from '../model/reading.js';
+import { type DeviceStatus, GAP_METRIC, type Sample, type SampleBatch, type SampleGap, type TagGap } from './driver.js';
 
 /** A message for the broker, and what identifies it in the spool if it is a reading or a gap. */
 export interface Outgoing {
@@ -57,8 +57,12 @@ export class Reporter {
    * rejects only when `signal` aborts first.
    */
   async emit(batch: SampleBatch): Promise<void> {
-    const outgoing = batch.samples.map((sample) => this.reading(batch, sample));
-    if (batch.gap) outgoing.unshift(this.gap(batch.device, batch.gap));
+    const { device, gap, tagGaps = [], samples } = batch;
+    const outgoing = [
+      ...(gap ? [this.gap(device, gap)] : []),
+      ...tagGaps.map((hole) => this.tagGap(device, hole)),
+      ...(batch.message === undefined ? samples.map((sample) => this.reading(batch, sample)) : [this.together(batch)]),
+    ];
     const backoff = new Backoff(RETRY_BACKOFF);
     for (;;) {
       try {
@@ -120,12 +124,32 @@ export class Reporter {
     };
   }
 
-  private gap(device: string, { from, to, missed }: SampleGap): Outgoing {
-    const reason: GapReason = 'device-unreachable';
-    const payload = json({ from, to, count: missed, reason });
+  /** All samples as one JSON value, whose quality is the worst of theirs. */
+  private together({ device, ts, samples, message = '' }: SampleBatch): Outgoing {
+    const value = Object.fromEntries(samples.map((sample) => [sample.tag, jsonValue(sample.value)]));
+    const quality = Math.min(...samples.map((sample) => sample.quality));
+    const payload = this.options.encodeReading({ asset: device, metric: message, ts, type: 'j', value, quality });
     return {
-      message: { topic: this.options.topicOf(device, GAP_METRIC), payload, qos: 1, retain: false, props: null },
-      identity: { type: 'g', asset: device, metric: null, deviceTs: to },
+      message: retained(this.options.topicOf(device, message), payload),
+      identity: { type: 'j', asset: device, metric: message, deviceTs: ts },
+    };
+  }
+
+  private gap(device: string, { from, to, missed, cycles, reason }: SampleGap): Outgoing {
+    return this.gapOf(device, null, { from, to, count: missed, reason, detail: `${cycles} poll cycles` });
+  }
+
+  private tagGap(device: string, { tag, from, to, missed }: TagGap): Outgoing {
+    const reason: GapReason = 'device-unreachable';
+    const detail = `${tag} was not given although the device was there`;
+    return this.gapOf(device, tag, { from, to, count: missed, reason, detail });
+  }
+
+  private gapOf(device: string, metric: string | null, gap: Omit<Gap, 'asset' | 'metric'>): Outgoing {
+    const topic = this.options.topicOf(device, GAP_METRIC);
+    return {
+      message: { topic, payload: json(gap), qos: 1, retain: false, props: null },
+      identity: { type: 'g', asset: device, metric, deviceTs: gap.to },
     };
   }
 
@@ -146,6 +170,12 @@ interface StatusTopic {
 const STATUS_EVERY_MS = 10_000;
 /** The sink is in this process: it is back within seconds, or it waits for an operator. */
 const RETRY_BACKOFF = { minMs: 100, maxMs: 5000 };
+
+/** JSON numbers are doubles: an integer that none can hold is written out as text. */
+function jsonValue(value: Sample['value']): Json {
+  if (typeof value !== 'bigint') return value;
+  return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
+}
 
 const json = (value: object): Buffer => Buffer.from(JSON.stringify(value));
 

@@ -205,7 +205,7 @@ test('a listener does not open with files that cannot be used, and says which', 
   ];
   for (const [tls, message] of cases)
     await assert.rejects(
-      listen({ url: 'mqtts://127.0.0.1:0', tls }, DEFAULT_LIMITS, silentLog, () => {}),
+      listen({ url: 'mqtts://127.0.0.1:0', tls }, DEFAULT_LIMITS, silentLog, { onConnection() {}, onDropped() {} }),
       (error: Error & { code: string }) => {
         assert.equal(error.code, 'config.invalid');
         assert.match(error.message, message);

@@ -22,7 +22,11 @@ const AFTER_CONNECT: readonly [what: string, bytes: Buffer, reason: number][] = 
   ['NUL in a topic', publishOf(Buffer.from('a\0b'), 0x32, '0001 00'), 0x81],
   ['a topic that is not UTF-8', publishOf(Buffer.from([0x61, 0xff, 0xfe]), 0x32, '0001 00'), 0x81],
   ['a surrogate in a topic', publishOf(Buffer.from([0xed, 0xa0, 0x80]), 0x32, '0001 00'), 0x81],
-  ['101 topic levels', publishOf(Buffer.from('/'.repeat(101)), 0x32, '0001 00'), 0x90],
+  ['21 topic levels', publishOf(Buffer.from('/'.repeat(20)), 0x32, '0001 00'), 0x90],
+  ['a shared filter as a topic', publishOf(Buffer.from('$share/g/#'), 0x32, '0001 00'), 0x90],
+  ['a SUBSCRIBE with packet id 0', hex('82 07 00 00 00 00 01 61 00'), 0x82],
+  ['a PUBLISH without a topic', hex('30 00'), 0x81],
+  ['a PUBACK with flags', hex('42 02 00 01'), 0x81],
   ['a truncated PUBLISH', hex('32 05 00 09 61 62 63'), 0x81],
   ['a truncated SUBSCRIBE', hex('82 06 00 01 00 00 09 61'), 0x81],
   ['a SUBSCRIBE without filters', hex('82 03 00 01 00'), 0x82],
@@ -161,7 +165,66 @@ test('subscriptions, sessions and clients have limits', async (t) => {
   const open = await RawClient.open(t, plant.port);
   const fourth = await RawClient.open(t, plant.port);
   await fourth.gone();
+  assert.ok(plant.broker.status().turnedAway > 0);
   open.socket.destroy();
   for (let id = 1; id <= 8; id++) raw.publish('x', 'y', 2, id);
   assert.equal((await raw.next('disconnect')).reasonCode, 0x93);
+});
+
+test('a will that could not be published is refused with its CONNECT', async (t) => {
+  const plant = await openPlant(t);
+  const deep = '/'.repeat(1000);
+  for (const version of [4, 5]) {
+    for (const topic of ['#', 'a/+/b', '$share/g/x', '$SYS/broker/version', '', 'a\0b', deep]) {
+      const raw = await RawClient.open(t, plant.port, version);
+      // By hand: the library would not write such a will.
+      const str = (text: string) =>
+        Buffer.concat([Buffer.from([text.length >> 8, text.length & 255]), Buffer.from(text)]);
+      const none = version === 5 ? Buffer.from([0]) : Buffer.alloc(0);
+      const head = [str('MQTT'), Buffer.from([version, 0x26, 0, 0]), none, str('dying'), none];
+      const body = Buffer.concat([...head, str(topic), str('x')]);
+      const length = body.length < 128 ? [body.length] : [(body.length & 127) | 128, body.length >> 7];
+      raw.socket.write(Buffer.concat([Buffer.from([0x10, ...length]), body]));
+      await raw.gone();
+      const answers = raw.packets.map((packet) => (packet as { reasonCode?: number }).reasonCode);
+      if (version === 5) assert.ok((answers[0] ?? 0) >= 0x80, JSON.stringify(topic));
+      else assert.deepEqual(answers, [], 'there is no code for it, so it is only closed');
+    }
+  }
+  assert.equal(plant.broker.status().sessions, 0);
+  assert.equal(plant.broker.status().retained, 0);
+});
+
+test('a large packet that is announced and does not come costs nothing but its header', async (t) => {
+  const plant = await openPlant(t);
+  const raws = await Promise.all(Array.from({ length: 20 }, (_, n) => RawClient.connect(t, plant.port, `big${n}`)));
+  const before = process.memoryUsage().arrayBuffers;
+  const received = plant.broker.status().receivedBytes;
+  for (const raw of raws) raw.socket.write(hex('30 ff ff 3e'));
+  await until('they have been read', () => plant.broker.status().receivedBytes === received + 20 * 4);
+  assert.equal(plant.broker.status().clients, 20, 'it is below the limit');
+  assert.ok(process.memoryUsage().arrayBuffers - before < 1024 * 1024);
+});
+
+test('a client that fills its filters and the retained messages fills only its own share', async (t) => {
+  const plant = await openPlant(t, { limits: { subscriptionsPerSessionMax: 100, retainedMax: 100 } });
+  const greedy = await RawClient.connect(t, plant.port, 'greedy', { version: 5 });
+  const subscriptions = Array.from({ length: 200 }, (_, n) => ({ topic: `+/k/${n}/#`, qos: 1 }));
+  greedy.send({ cmd: 'subscribe', messageId: 1, subscriptions });
+  const granted: number[] = (await greedy.next('suback')).granted;
+  assert.deepEqual(
+    [granted.filter((code) => code === 1).length, granted.filter((code) => code === 0x97).length],
+    [100, 100],
+  );
+  for (let n = 1; n <= 200; n++) greedy.publish(`r/${n}`, 'x', 1, n, { retain: true });
+  for (let n = 1; n <= 200; n++) await greedy.next('puback');
+  const { retained, subscriptions: count, dropped } = plant.broker.status();
+  assert.deepEqual([retained, count, dropped['retained-full']], [100, 100, 100]);
+  // Notices of bridges are topics under $SYS that clients write: they count like any other.
+  greedy.publish('$SYS/broker/connection/x/state', '1', 1, 1, { retain: true });
+  await greedy.next('puback');
+  assert.equal(plant.broker.status().dropped['retained-full'], 101);
+  const modest = await RawClient.connect(t, plant.port, 'modest', { version: 5 });
+  modest.send({ cmd: 'subscribe', messageId: 1, subscriptions: [{ topic: 'mine', qos: 1 }] });
+  assert.deepEqual((await modest.next('suback')).granted, [1]);
 });

@@ -97,15 +97,16 @@ test('a retained value whose commit is held while somebody subscribes still reac
 });
 
 test('retained messages have a limit; beyond it messages pass but are not kept, and that is counted', async (t) => {
-  const plant = await openPlant(t, { limits: { retainedMax: 12 } });
+  const plant = await openPlant(t, { limits: { retainedMax: 2 } });
+  // The broker's own values under $SYS take no place.
   const publisher = await client(t, plant);
   for (let n = 0; n < 5; n++) await publisher.publishAsync(`r/${n}`, 'x', { qos: 1, retain: true });
-  assert.equal(plant.broker.status().retained, 12);
+  assert.equal(plant.broker.status().retained, 2);
   assert.equal(plant.broker.status().dropped['retained-full'], 3);
   await publisher.publishAsync('r/0', 'newer', { qos: 1, retain: true });
   assert.equal(plant.broker.status().dropped['retained-full'], 3, 'a topic that is in may change');
   await plant.restart();
-  assert.equal(plant.broker.status().retained, 12);
+  assert.equal(plant.broker.status().retained, 2);
 });
 
 for (const version of [4, 5]) {

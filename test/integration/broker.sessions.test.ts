@@ -249,3 +249,22 @@ test('without credentials only an anonymous listener lets a client in', async (t
     await raw.gone();
   }
 });
+
+test('a SUBSCRIBE with many filters is stored once, in one unit, and is there after a restart', async (t) => {
+  const plant = await openPlant(t);
+  const kept = { version: 5, clean: false, properties: { sessionExpiryInterval: 60 } };
+  const raw = await RawClient.connect(t, plant.port, 'many', kept);
+  const units: number[] = [];
+  const { store } = plant;
+  const submit = store.submit.bind(store);
+  store.submit = (ops, done) => {
+    units.push(ops.length);
+    submit(ops, done);
+  };
+  const subscriptions = Array.from({ length: 100 }, (_, n) => ({ topic: `x/${n}`, qos: 1 }));
+  raw.send({ cmd: 'subscribe', messageId: 1, subscriptions });
+  assert.equal((await raw.next('suback')).granted.length, 100);
+  assert.deepEqual(units, [100]);
+  await plant.restart();
+  assert.equal(plant.broker.status().subscriptions, 100);
+});

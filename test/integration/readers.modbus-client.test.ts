@@ -5,7 +5,9 @@ import { connect, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import type { HoldfastError } from '../../src/lib/errors.js';
-import { ModbusClient, type ReadRequest } from '../../src/readers/modbus/client.js';
+import { ModbusClient } from '../../src/readers/modbus/client.js';
+import type { Endpoint } from '../../src/readers/modbus/endpoint.js';
+import type { ReadRequest } from '../../src/readers/modbus/requests.js';
 import { until } from '../helpers/wait.js';
 import { answerTo, type Behaviour, exceptionTo, FakeDevice, frame, honest } from './readers.fake-device.js';
 
@@ -13,6 +15,7 @@ import { answerTo, type Behaviour, exceptionTo, FakeDevice, frame, honest } from
 const PATIENT_MS = 10_000;
 const SHORT_MS = 60;
 
+const tcp = (port: number): Endpoint => ({ kind: 'tcp', framing: 'mbap', host: '127.0.0.1', port });
 const request: ReadRequest = { fc: 3, unit: 1, address: 100, quantity: 2 };
 const failsWith =
   (code: string, values: object = {}) =>
@@ -22,12 +25,12 @@ const failsWith =
     return true;
   };
 
-async function connected(t: TestContext, behave: Behaviour = honest) {
+async function connected(t: TestContext, behave: Behaviour = honest, acceptAnyUnit = false) {
   const device = await FakeDevice.listen(behave);
   const late: number[] = [];
   const downs: HoldfastError[] = [];
   const client = await ModbusClient.connect(
-    { host: '127.0.0.1', port: device.port, connectTimeoutMs: PATIENT_MS, signal: new AbortController().signal },
+    { endpoint: tcp(device.port), connectTimeoutMs: PATIENT_MS, signal: new AbortController().signal, acceptAnyUnit },
     { onDown: (reason) => downs.push(reason), onLate: (unit) => late.push(unit) },
   );
   t.after(() => {
@@ -117,6 +120,14 @@ test('an answer that comes twice counts once', async (t) => {
   await until('both repeats', () => late.length === 2);
 });
 
+test('a device that always answers under unit 1 is read as any unit, where that was said', async (t) => {
+  const asUnitOne: Behaviour = (question) => void question.socket.write(answerTo({ ...question, unit: 1 }));
+  const strict = await connected(t, asUnitOne);
+  await assert.rejects(strict.client.read({ ...request, unit: 255 }, PATIENT_MS), failsWith('device.protocol'));
+  const lenient = await connected(t, asUnitOne, true);
+  assert.equal((await lenient.client.read({ ...request, unit: 255 }, PATIENT_MS)).readUInt16BE(0), 100);
+});
+
 for (const how of ['rst', 'fin'] as const)
   test(`a connection that ends by ${how} rejects all that is pending, at once`, async (t) => {
     const { client, device, downs } = await connected(t, () => {});
@@ -202,7 +213,7 @@ test('a device that refuses, and an attempt that is called off, are link errors 
   const device = await FakeDevice.listen();
   t.after(() => device.close());
   const events = { onDown: () => {}, onLate: () => {} };
-  const options = { host: '127.0.0.1', port: device.port, connectTimeoutMs: PATIENT_MS };
+  const options = { endpoint: tcp(device.port), connectTimeoutMs: PATIENT_MS };
   await assert.rejects(
     ModbusClient.connect({ ...options, signal: AbortSignal.abort() }, events),
     failsWith('device.link'),
@@ -237,7 +248,7 @@ test('a connection that is not made in time leaves no socket that connects later
   }
   const connecting = () => process.getActiveResourcesInfo().some((name) => name.endsWith('ConnectWrap'));
   const attempt = ModbusClient.connect(
-    { host: '127.0.0.1', port, connectTimeoutMs: 500, signal: new AbortController().signal },
+    { endpoint: tcp(port), connectTimeoutMs: 500, signal: new AbortController().signal },
     { onDown: () => {}, onLate: () => {} },
   );
   const refused = assert.rejects(attempt, failsWith('device.link'));
@@ -266,7 +277,7 @@ test('a blocked event loop is not blamed on the device', async (t) => {
   t.after(() => worker.terminate());
   const [port] = (await once(worker, 'message')) as [number];
   const client = await ModbusClient.connect(
-    { host: '127.0.0.1', port, connectTimeoutMs: PATIENT_MS, signal: new AbortController().signal },
+    { endpoint: tcp(port), connectTimeoutMs: PATIENT_MS, signal: new AbortController().signal },
     { onDown: () => {}, onLate: () => {} },
   );
   t.after(() => client.close());

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { within } from '../../src/lib/clock.js';
 import { GOOD } from '../../src/model/reading.js';
 import { until } from '../helpers/wait.js';
-import { answerTo } from './readers.fake-device.js';
+import { answerTo, exceptionTo } from './readers.fake-device.js';
 import { Rig } from './readers.rig.js';
 
 /** Only to tell "settles" from "hangs". */
@@ -30,6 +30,30 @@ test('a stop takes the answer that is on its way, hands it over, and ends the co
   assert.deepEqual([rig.status().state, rig.status().cause], ['offline', 'stopped']);
   assert.equal(rig.statuses.at(-1)?.cause, 'stopped');
   assert.equal(rig.driver.status().link.state, 'closed');
+});
+
+test('a hole that is open at a stop is told, for a device that is away and for a tag that is not given', async (t) => {
+  const away = await Rig.start(t);
+  await away.more('r10', 2);
+  away.device.behave = () => {};
+  await until('offline', () => away.status().state === 'offline');
+  await within(away.driver.stop(), BOUND_MS, 'stop');
+  const last = away.batches.at(-1);
+  assert.ok(last?.gap && last.samples.length === 0);
+  assert.deepEqual([last.gap.to, last.gap.reason], [last.ts, 'device-unreachable']);
+
+  const hole = await Rig.start(t, {}, (question) => {
+    const touches = question.address <= 11 && question.address + question.quantity > 11;
+    question.socket.write(touches ? exceptionTo(question, 2) : answerTo(question));
+  });
+  await until('bad', () => hole.samplesOf('r11').length === 1);
+  await hole.more('r12', 3);
+  await within(hole.driver.stop(), BOUND_MS, 'stop');
+  const told = hole.batches.flatMap(({ tagGaps }) => tagGaps ?? []);
+  assert.deepEqual(
+    told.map(({ tag, missed }) => [tag, missed >= 3]),
+    [['r11', true]],
+  );
 });
 
 test('a stop during an outage, a backoff and a silence settles', async (t) => {

@@ -38,8 +38,7 @@ export class Rig {
     };
     this.driver = new ModbusDriver(
       {
-        host: '127.0.0.1',
-        port: device.port,
+        endpoint: { kind: 'tcp', framing: 'mbap', host: '127.0.0.1', port: device.port },
         connectTimeoutMs: 10_000,
         timeoutMs: 50,
         retries: 1,

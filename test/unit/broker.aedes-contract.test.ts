@@ -18,6 +18,12 @@ interface Talk {
 }
 
 async function talk(core: AedesCore, clientId: string, allowIn = true): Promise<Talk> {
+  const it = open(core, clientId, allowIn);
+  await until('connack', () => it.verdicts.length > 0);
+  return it;
+}
+
+function open(core: AedesCore, clientId: string, allowIn: boolean): Talk {
   const it: Talk = { events: [], verdicts: [], allow: { in: allowIn, filter: () => true }, closed: false } as never;
   const owner: ControlOwner = {
     get isClosed() {
@@ -42,7 +48,6 @@ async function talk(core: AedesCore, clientId: string, allowIn = true): Promise<
   it.channel = new ControlChannel(owner);
   core.handle(it.channel);
   it.channel.pass({ cmd: 'connect', protocolId: 'MQTT', protocolVersion: 4, clientId, clean: true, keepalive: 0 });
-  await until('connack', () => it.verdicts.length > 0);
   return it;
 }
 
@@ -87,6 +92,18 @@ test('SUBACK has one code for each filter in the order sent, 128 where a filter 
   assert.equal((it.verdicts[2] as { messageId: number }).messageId, 8);
 });
 
+test('a filter that is subscribed again with another QoS is replaced, and its deliverer is not called for that', async (t) => {
+  const core = await AedesCore.open(silentLog);
+  t.after(() => core.shut());
+  const it = await talk(core, 's');
+  for (const qos of [0, 1, 1, 2] as const) {
+    const seen = it.verdicts.length;
+    it.channel.pass({ cmd: 'subscribe', messageId: 1, subscriptions: [{ topic: 'a', qos }] });
+    await until('suback', () => it.verdicts.length > seen);
+    assert.deepEqual((it.verdicts.at(-1) as { granted: number[] }).granted, [qos]);
+  }
+});
+
 test('nothing is delivered by Aedes, and a client that ends leaves nothing behind', async (t) => {
   const core = await AedesCore.open(silentLog);
   t.after(() => core.shut());
@@ -98,4 +115,21 @@ test('nothing is delivered by Aedes, and a client that ends leaves nothing behin
   assert.equal(core.connectedClients, 1);
   it.channel.destroy();
   await until('it is unregistered', () => core.connectedClients === 0);
+});
+
+test('clients that die while they are connecting leave nothing behind', async (t) => {
+  const core = await AedesCore.open(silentLog);
+  t.after(() => core.shut());
+  for (let n = 0; n < 200; n++) {
+    const it = open(core, `c${n}`, true);
+    // At every stage: before it is asked, while it is asked, after the answer.
+    for (let turns = n % 4; turns > 0; turns--) await new Promise((resolve) => setImmediate(resolve));
+    it.channel.destroy();
+  }
+  const last = await talk(core, 'last');
+  await until(
+    'only the last is registered',
+    () => Object.keys((core as unknown as { clients: object }).clients).length === 1,
+  );
+  last.channel.destroy();
 });

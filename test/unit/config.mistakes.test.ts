@@ -124,6 +124,17 @@ const CASES: Record<string, { text: string; said: string[] }> = {
       'c.yaml:8:14: bridge.readings.3.topic: unknown placeholder {line}, known here: {asset} {metric}',
     ],
   },
+  'origins of web pages where no page can connect, and a keepalive of half a second': {
+    text: 'gateway: { id: a }\nupstream: { url: "mqtt://h" }\nbroker:\n  keepaliveMax: 1500ms\n  listeners: [{ url: "mqtt://127.0.0.1:1", origins: ["*"] }]\n',
+    said: [
+      'c.yaml:4:17: broker.keepaliveMax: must be whole seconds',
+      'c.yaml:5:53: broker.listeners.0.origins: has no effect with mqtt://, only with ws://',
+    ],
+  },
+  'origins with MQTT over TLS': {
+    text: 'gateway: { id: a }\nupstream: { url: "mqtt://h" }\nbroker:\n  listeners: [{ url: "mqtts://127.0.0.1:1", tls: { cert: c, key: k }, origins: ["*"] }]\n',
+    said: ['c.yaml:4:80: broker.listeners.0.origins: has no effect with mqtts://, only with wss://'],
+  },
   'TLS settings do not fit': {
     text: 'gateway: { id: a }\nupstream:\n  url: mqtt://h\n  tls: { cert: c.pem }\n',
     said: [
@@ -231,7 +242,7 @@ const CASES: Record<string, { text: string; said: string[] }> = {
       `c.yaml:12:53: ${TAGS}.4.scale: has no meaning for a bool`,
       `c.yaml:12:64: ${TAGS}.4.offset: has no meaning for a bool`,
       `c.yaml:13:52: ${TAGS}.5.scale: must not be 0`,
-      `c.yaml:14:40: ${TAGS}.6.type: expected one of bool, i16, u16, i32, u32, i64, u64, f32, f64, string, found the text "i61"; did you mean "i16"?`,
+      `c.yaml:14:40: ${TAGS}.6.type: expected one of bool, i8, u8, i16, u16, i32, u32, i64, u64, bcd16, bcd32, f16, f32, f64, string, found the text "i61"; did you mean "i16"?`,
     ],
   },
   'PLC notation comes without its addressing': {
@@ -268,7 +279,7 @@ const CASES: Record<string, { text: string; said: string[] }> = {
   'one mistake of each kind hides no other': {
     text: `gateway: { id: "" }\nupstream: { url: "mqtt://h", ackTimeout: 20 }\nlog: { levl: info }\n${readerOf(
       '{ name: t, at: "hr:1", type: u16, scal: 2 }',
-      '{ name: t, at: 40001, type: f16 }',
+      '{ name: t, at: 40001, type: f61 }',
     ).slice(HEAD.length)}`,
     said: [
       'c.yaml:1:16: gateway.id: expected 1 to 64 letters, digits, dots, underscores or hyphens',
@@ -277,7 +288,7 @@ const CASES: Record<string, { text: string; said: string[] }> = {
       `c.yaml:9:45: ${TAGS}.0.scal: unknown key "scal"; did you mean "scale"?`,
       `c.yaml:10:19: ${TAGS}.1.name: filler/t is already read by ${TAGS}.0`,
       `c.yaml:10:26: ${TAGS}.1.at: the notation 40001 needs addressing: plc1 at the device; without it write "hr:0"`,
-      `c.yaml:10:39: ${TAGS}.1.type: expected one of bool, i16, u16, i32, u32, i64, u64, f32, f64, string, found the text "f16"; did you mean "i16"?`,
+      `c.yaml:10:39: ${TAGS}.1.type: expected one of bool, i8, u8, i16, u16, i32, u32, i64, u64, bcd16, bcd32, f16, f32, f64, string, found the text "f61"; did you mean "f16"?`,
     ],
   },
   'an ingest is wrong': {

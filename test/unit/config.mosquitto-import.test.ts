@@ -124,9 +124,36 @@ socket_domain ipv6
   assert.match(fourth?.tls?.cert ?? '', /^\/.+\/server\.pem$/);
   assert.equal(fourth?.tls?.requireCertificate, false);
   assert.equal(fifth?.url, 'mqtt://[::]:1885');
-  assert.deepEqual(remarks, ['18 changed: TLS 1.2 is the oldest that is accepted', NO_SIZE]);
+  assert.deepEqual(remarks, [
+    '14 changed: ws://; of web pages only those of the same host may connect, see origins',
+    '18 changed: TLS 1.2 is the oldest that is accepted',
+    NO_SIZE,
+  ]);
   assert.deepEqual(warnings, [
     'c.yaml:22:12: warning: broker.listeners.4.url: passwords travel unencrypted; use mqtts://',
+  ]);
+});
+
+test('web pages that may connect, and the longest keepalive', (t) => {
+  const { config, remarks } = run(
+    t,
+    `max_keepalive 600
+listener 9001 127.0.0.1
+protocol websockets
+websockets_origin http://hmi.plant:8080
+websockets_origin https://hmi.plant
+listener 1883 127.0.0.1
+websockets_origin http://hmi.plant
+`,
+    { upstream: 'mqtt://192.0.2.1' },
+  );
+  const [web, plain] = config.broker.listeners;
+  assert.deepEqual(web?.origins, ['http://hmi.plant:8080', 'https://hmi.plant']);
+  assert.deepEqual([plain?.origins, config.broker.keepaliveMax], [undefined, 600_000]);
+  assert.deepEqual(remarks, [
+    '1 changed: broker.keepaliveMax 600s; clients of MQTT 5 are told, others keep theirs',
+    '7 unsupported: has an effect with protocol websockets only',
+    NO_SIZE,
   ]);
 });
 

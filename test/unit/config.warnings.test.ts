@@ -23,6 +23,12 @@ test('warned when a listener lets nobody in', (t) => {
   ]);
 });
 
+test('warned when a full spool makes clients drop messages', (t) => {
+  assert.deepEqual(complaints(configFile(t, `${HEAD}broker: { whenFull: refuse }\n`)), [
+    'c.yaml:3:21: warning: broker.whenFull: most clients of MQTT 5 count a refused message as sent and drop it; stall loses nothing',
+  ]);
+});
+
 test('warned when a password travels unencrypted beyond loopback', (t) => {
   const text = (url: string) => `ingest: { id: i }\nsource: { url: "${url}", username: u, password: { env: P } }\n`;
   assert.deepEqual(complaints(configFile(t, text('mqtt://192.0.2.1'))), [

@@ -10,24 +10,24 @@ const refused = (pattern: RegExp) => (error: HoldfastError) =>
 
 test('a prefixed address is the number in the PDU, whatever the addressing', () => {
   for (const addressing of ['pdu0', 'plc1'] as const) {
-    assert.deepEqual(parseAddress('hr:107', addressing), { table: 'hr', address: 107, bit: null });
-    assert.deepEqual(parseAddress('ir:12', addressing), { table: 'ir', address: 12, bit: null });
-    assert.deepEqual(parseAddress('co:3', addressing), { table: 'co', address: 3, bit: null });
-    assert.deepEqual(parseAddress('di:4', addressing), { table: 'di', address: 4, bit: null });
-    assert.deepEqual(parseAddress('hr:300.15', addressing), { table: 'hr', address: 300, bit: 15 });
-    assert.deepEqual(parseAddress('hr:65535', addressing), { table: 'hr', address: 65535, bit: null });
+    assert.deepEqual(parseAddress('hr:107', addressing), { table: 'hr', address: 107, bits: null });
+    assert.deepEqual(parseAddress('ir:12', addressing), { table: 'ir', address: 12, bits: null });
+    assert.deepEqual(parseAddress('co:3', addressing), { table: 'co', address: 3, bits: null });
+    assert.deepEqual(parseAddress('di:4', addressing), { table: 'di', address: 4, bits: null });
+    assert.deepEqual(parseAddress('hr:300.15', addressing), { table: 'hr', address: 300, bits: { low: 15, high: 15 } });
+    assert.deepEqual(parseAddress('hr:65535', addressing), { table: 'hr', address: 65535, bits: null });
   }
 });
 
 test('the notation of PLC manuals counts from 1, and only where that was said', () => {
   const plc = (at: string) => parseAddress(at, 'plc1');
-  assert.deepEqual(plc('40108'), { table: 'hr', address: 107, bit: null });
-  assert.deepEqual(plc('400108'), { table: 'hr', address: 107, bit: null });
-  assert.deepEqual(plc('465536'), { table: 'hr', address: 65535, bit: null });
-  assert.deepEqual(plc('30001'), { table: 'ir', address: 0, bit: null });
-  assert.deepEqual(plc('10005'), { table: 'di', address: 4, bit: null });
-  assert.deepEqual(plc('00004'), { table: 'co', address: 3, bit: null });
-  assert.deepEqual(plc('40301.3'), { table: 'hr', address: 300, bit: 3 });
+  assert.deepEqual(plc('40108'), { table: 'hr', address: 107, bits: null });
+  assert.deepEqual(plc('400108'), { table: 'hr', address: 107, bits: null });
+  assert.deepEqual(plc('465536'), { table: 'hr', address: 65535, bits: null });
+  assert.deepEqual(plc('30001'), { table: 'ir', address: 0, bits: null });
+  assert.deepEqual(plc('10005'), { table: 'di', address: 4, bits: null });
+  assert.deepEqual(plc('00004'), { table: 'co', address: 3, bits: null });
+  assert.deepEqual(plc('40301.3'), { table: 'hr', address: 300, bits: { low: 3, high: 3 } });
   assert.throws(() => parseAddress('40108', 'pdu0'), refused(/counts from/));
   assert.throws(() => plc('40000'), refused(/below the first/));
   assert.throws(() => plc('465537'), refused(/beyond address 65535/));
@@ -50,19 +50,13 @@ test('everything else is refused, never guessed', () => {
   ])
     assert.throws(() => parseAddress(at, 'plc1'), refused(/is no Modbus address/), at);
   assert.throws(() => parseAddress('hr:65536', 'pdu0'), refused(/beyond address/));
-  assert.throws(() => parseAddress('hr:1.16', 'pdu0'), refused(/beyond the 16/));
+  assert.throws(() => parseAddress('hr:1.32', 'pdu0'), refused(/beyond bit 31/));
+  assert.throws(() => parseAddress('hr:1.7-4', 'pdu0'), refused(/wrong way round/));
   assert.throws(() => parseAddress('co:1.0', 'pdu0'), refused(/one bit/));
 });
 
 const compile = (...tags: ModbusTagOptions[]) =>
   compileTags({
-    host: 'plc',
-    port: 502,
-    connectTimeoutMs: 1,
-    timeoutMs: 1,
-    retries: 0,
-    minGapMs: 0,
-    backoff: { minMs: 1, maxMs: 1 },
     devices: [{ asset: 'press', unit: 1, order: 'ABCD', addressing: 'pdu0', groups: [{ everyMs: 1000, tags }] }],
   });
 
@@ -70,7 +64,18 @@ test('a tag that cannot be is refused with its place and the reason', () => {
   const cases: readonly (readonly [Partial<ModbusTagOptions>, RegExp])[] = [
     [{ at: 'co:1', type: 'u16' }, /one bit/],
     [{ at: 'hr:1', type: 'bool' }, /names its bit/],
-    [{ at: 'hr:1.2', type: 'u16' }, /names its bit/],
+    [{ at: 'hr:1.16', type: 'bool' }, /names its bit/],
+    [{ at: 'hr:1.4-5', type: 'bool' }, /names its bit/],
+    [{ at: 'hr:1.2', type: 'f32' }, /whole value/],
+    [{ at: 'hr:1.4-16', type: 'u16' }, /bits 0 to 15/],
+    [{ type: 'i8' }, /names its byte/],
+    [{ at: 'hr:1.2-9', type: 'u8' }, /names its byte/],
+    [{ type: 'u32', order: 'GHEFCDAB' }, /for 64-bit values/],
+    [{ range: { raw: [0, 100], eng: [0, 1], clamp: false }, scale: 2 }, /takes the place/],
+    [{ range: { raw: [5, 5], eng: [0, 1], clamp: false } }, /ends of a range differ/],
+    [{ type: 'f32', names: { 0: 'off' } }, /cannot have names/],
+    [{ names: { x: 'off' } }, /no whole number/],
+    [{ type: 'bool', at: 'co:1', invalid: [1] }, /no invalid values/],
     [{ type: 'string' }, /a string needs it/],
     [{ type: 'string', length: 1.5 }, /a string needs it/],
     [{ type: 'string', length: 251 }, /at most 250 bytes/],
@@ -81,7 +86,7 @@ test('a tag that cannot be is refused with its place and the reason', () => {
     [{ at: 'hr:1.2', type: 'bool', scale: 2 }, /only numbers/],
     [{ name: 'gap' }, /cannot be the name/],
     [{ name: '' }, /cannot be the name/],
-    [{ type: 'u8' as 'u16' }, /no type/],
+    [{ type: 'u24' as 'u16' }, /no type/],
     [{ order: 'ACBD' as 'ABCD' }, /no byte order/],
   ];
   for (const [part, reason] of cases) {

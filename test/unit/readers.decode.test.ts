@@ -1,25 +1,35 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import {
-  BYTE_ORDERS,
-  type ByteOrder,
-  type Decoded,
-  decoderOf,
-  readingTypeOf,
-  type TagType,
-} from '../../src/readers/modbus/decode.js';
+import { SHORT_ORDERS } from '../../src/readers/modbus/byte-order.js';
+import { type ConversionOptions, conversionOf, readingTypeOf } from '../../src/readers/modbus/conversion.js';
+import { decoderOf, type Raw, type TagType, type ValueFormat } from '../../src/readers/modbus/decode.js';
+import { encode } from '../../src/readers/modbus/encode.js';
 import { planBlocks } from '../../src/readers/modbus/plan.js';
 import { compileTag, samplesOf } from '../../src/readers/modbus/tag.js';
 
-const decode = (type: TagType, hex: string, more: Partial<Parameters<typeof decoderOf>[0]> = {}): Decoded => {
+const PLAIN: ConversionOptions = { scale: 1, offset: 0, range: null, names: null, invalid: [] };
+type More = Partial<ValueFormat & ConversionOptions>;
+
+const formatOf = (type: TagType, length: number, more: More): ValueFormat => ({
+  type,
+  order: 'ABCD',
+  bits: null,
+  length,
+  chars: 'both',
+  ...more,
+});
+
+const convert = (type: TagType, hex: string, more: More = {}) => {
   const bytes = Buffer.from(hex.replaceAll(' ', ''), 'hex');
-  const format = { type, order: 'ABCD' as const, bit: null, length: bytes.length, scale: 1, offset: 0, ...more };
+  const format = formatOf(type, bytes.length, more);
   // Somewhere inside an answer: a decoder that looks at the start of it reads 0xee.
-  return decoderOf(format)(Buffer.concat([Buffer.alloc(6, 0xee), bytes, Buffer.alloc(6, 0xee)]), 6);
+  const raw = decoderOf(format)(Buffer.concat([Buffer.alloc(6, 0xee), bytes, Buffer.alloc(6, 0xee)]), 6);
+  return conversionOf(format, { ...PLAIN, ...more })(raw);
 };
+const decode = (type: TagType, hex: string, more: More = {}): Raw => convert(type, hex, more).value;
 
 /** The wire bytes of one value in each order, as a line analyser would show them. */
-const GOLDEN: readonly (readonly [TagType, Decoded, Record<ByteOrder, string>])[] = [
+const GOLDEN: readonly (readonly [TagType, Raw, Record<(typeof SHORT_ORDERS)[number], string>])[] = [
   ['i16', -13, { ABCD: 'fff3', BADC: 'f3ff', CDAB: 'fff3', DCBA: 'f3ff' }],
   ['u16', 0x1234, { ABCD: '1234', BADC: '3412', CDAB: '1234', DCBA: '3412' }],
   ['i32', -123456, { ABCD: 'fffe 1dc0', BADC: 'feff c01d', CDAB: '1dc0 fffe', DCBA: 'c01d feff' }],
@@ -75,13 +85,17 @@ const GOLDEN: readonly (readonly [TagType, Decoded, Record<ByteOrder, string>])[
 
 for (const [type, value, wire] of GOLDEN)
   test(`${type} ${value} in every byte order`, () => {
-    for (const order of BYTE_ORDERS) assert.equal(decode(type, wire[order], { order }), value, order);
+    for (const order of SHORT_ORDERS) {
+      assert.equal(decode(type, wire[order], { order }), value, order);
+      const bytes = encode(formatOf(type, 5, { order }), value as string);
+      assert.equal(bytes.toString('hex'), wire[order].replaceAll(' ', ''), `written, ${order}`);
+    }
   });
 
 test('a bit of a register, in both byte orders', () => {
   for (let bit = 0; bit < 16; bit++) {
-    assert.equal(decode('bool', '8001', { bit }), bit === 0 || bit === 15);
-    assert.equal(decode('bool', '0180', { bit, order: 'BADC' }), bit === 0 || bit === 15);
+    assert.equal(decode('bool', '8001', { bits: { low: bit, high: bit } }), bit === 0 || bit === 15);
+    assert.equal(decode('bool', '0180', { bits: { low: bit, high: bit }, order: 'BADC' }), bit === 0 || bit === 15);
   }
 });
 
@@ -115,8 +129,7 @@ test('strings end at NUL, lose their padding, and keep bytes that are no UTF-8',
 });
 
 test('the type on the wire follows from the type in the device and the scaling', () => {
-  const typeOf = (type: TagType, scale = 1, offset = 0) =>
-    readingTypeOf({ type, order: 'ABCD', bit: null, length: 2, scale, offset });
+  const typeOf = (type: TagType, scale = 1, offset = 0) => readingTypeOf(type, { ...PLAIN, scale, offset });
   assert.deepEqual(
     ['bool', 'i16', 'u64', 'f32', 'f64', 'string'].map((type) => typeOf(type as TagType)),
     ['b', 'i', 'i', 'f', 'f', 's'],
@@ -128,7 +141,7 @@ test('the type on the wire follows from the type in the device and the scaling',
 test('a sensor that sends NaN is a reading without a value, and its neighbours are good', () => {
   const device = { order: 'ABCD', addressing: 'pdu0' } as const;
   const tags = ['hr:0', 'hr:2'].map((at) => compileTag({ name: at, at, type: 'f32' }, device));
-  const block = planBlocks(tags)[0];
+  const block = planBlocks(tags, { gapRegisters: 0 })[0];
   assert.ok(block);
   assert.deepEqual(samplesOf(block, Buffer.from('7fc0000040500000', 'hex')), [
     { tag: 'hr:0', type: 'f', value: null, quality: 16 },

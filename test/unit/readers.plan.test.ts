@@ -6,7 +6,8 @@ import { compileTag, samplesOf } from '../../src/readers/modbus/tag.js';
 
 const registers = (...places: (readonly [address: number, quantity: number])[]): Extent[] =>
   places.map(([address, quantity]) => ({ table: 'hr', address, quantity }));
-const extents = (tags: Extent[]) => planBlocks(tags).map(({ address, quantity }) => [address, quantity]);
+const extents = (tags: Extent[]) =>
+  planBlocks(tags, { gapRegisters: 16 }).map(({ address, quantity }) => [address, quantity]);
 
 test('neighbours share a read while the hole between them is small', () => {
   assert.deepEqual(extents(registers([0, 2], [2, 1], [19, 1])), [[0, 20]]);
@@ -35,7 +36,7 @@ test('a read has at most 125 registers, and a value at the limit moves on whole'
 
 test('tables are never mixed, and bits count as bits', () => {
   const tags: Extent[] = (['hr', 'ir', 'co', 'di'] as Table[]).map((table) => ({ table, address: 5, quantity: 1 }));
-  assert.equal(planBlocks(tags).length, 4);
+  assert.equal(planBlocks(tags, { gapRegisters: 16 }).length, 4);
   const coils = Array.from({ length: 2001 }, (_, address) => ({ table: 'co' as const, address, quantity: 1 }));
   assert.deepEqual(extents(coils), [
     [0, 2000],
@@ -59,7 +60,7 @@ test('for any set of tags: each is in exactly one read, whole, within the limits
         { order: 'ABCD', addressing: 'pdu0' },
       );
     });
-    const blocks = planBlocks(tags);
+    const blocks = planBlocks(tags, { gapRegisters: random() < 0.5 ? 16 : 0 });
     assert.deepEqual(
       blocks.flatMap((block) => block.tags.map(({ name }) => name)).sort(),
       tags.map(({ name }) => name).sort(),

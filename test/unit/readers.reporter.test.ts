@@ -23,7 +23,8 @@ function setUp(publish: (outgoing: readonly Outgoing[]) => Promise<void> = async
     },
     topicOf: (asset, metric) => `plant/${asset}/${metric}`,
     statusTopicOf: (asset) => `plant/${asset}/status`,
-    encodeReading: ({ ts, value, quality }) => Buffer.from(JSON.stringify({ ts, value: String(value), quality })),
+    encodeReading: ({ ts, type, value, quality }) =>
+      Buffer.from(JSON.stringify({ ts, value: type === 'j' ? value : String(value), quality })),
     clock: { now: () => ms(0), mono: () => time.mono },
     log: silentLog,
     signal: hurry.signal,
@@ -77,13 +78,41 @@ test('every sample is a retained reading with its identity', async () => {
 
 test('a gap comes before the readings that end it, in the same unit, and is not retained', async () => {
   const { reporter, published } = setUp();
-  await reporter.emit({ ...batch, gap: { from: ms(1000), to: ms(5000), missed: 12 } });
+  await reporter.emit({
+    ...batch,
+    gap: { from: ms(1000), to: ms(5000), missed: 12, cycles: 4, reason: 'device-unreachable' },
+  });
   const gap = published[0]?.[0];
   assert.ok(gap && published[0]?.length === 3);
   assert.equal(gap.message.topic, 'plant/press/gap');
   assert.equal(gap.message.retain, false);
-  assert.deepEqual(json(gap), { from: 1000, to: 5000, count: 12, reason: 'device-unreachable' });
+  assert.deepEqual(json(gap), {
+    from: 1000,
+    to: 5000,
+    count: 12,
+    reason: 'device-unreachable',
+    detail: '4 poll cycles',
+  });
   assert.deepEqual(gap.identity, { type: 'g', asset: 'press', metric: null, deviceTs: 5000 });
+});
+
+test('a hole of one tag is told under its metric', async () => {
+  const { reporter, published } = setUp();
+  await reporter.emit({ ...batch, tagGaps: [{ tag: 'temp', from: ms(1000), to: ms(5000), missed: 4 }] });
+  const gap = published[0]?.[0];
+  assert.ok(gap && published[0]?.length === 3);
+  assert.deepEqual(gap.identity, { type: 'g', asset: 'press', metric: 'temp', deviceTs: 5000 });
+  assert.equal(json(gap).count, 4);
+});
+
+test('a whole group is one JSON value, as good as its worst part', async () => {
+  const { reporter, published } = setUp();
+  await reporter.emit({ ...batch, message: 'all' });
+  const [only, ...more] = published[0] ?? [];
+  assert.ok(only && more.length === 0);
+  assert.equal(only.message.topic, 'plant/press/all');
+  assert.deepEqual(only.identity, { type: 'j', asset: 'press', metric: 'all', deviceTs: 5000 });
+  assert.deepEqual(json(only), { ts: 5000, value: { count: '9223372036854775808', temp: null }, quality: 16 });
 });
 
 test('a sink that fails is tried again, since what was read cannot be read again', async () => {

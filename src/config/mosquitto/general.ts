@@ -16,6 +16,7 @@ const PACKET_BYTES_MAX = 2 ** 28 - 1;
 const AROUND_PAYLOAD_BYTES = 66_000;
 const EXPIRY_DAYS_MAX = 3650;
 const COUNT_MAX = 1_000_000_000;
+const KEEPALIVE_S_MAX = 65_535;
 const DAYS_OF: Readonly<Record<string, number>> = { h: 1 / 24, d: 1, w: 7, m: 30, y: 365 };
 
 const DURABLE = 'every message is on disk before it is acknowledged';
@@ -36,7 +37,6 @@ const OTHERS: Readonly<Record<string, readonly [Outcome, string]>> = {
   log_timestamp_format: ['changed', 'times are ISO 8601'],
   max_inflight_bytes: ['unsupported', 'the messages in flight are bounded by their number'],
   max_inflight_messages: ['changed', 'up to 1000, or as few as the client asks for; their order is kept in any case'],
-  max_keepalive: ['unsupported', "a client's keepalive is not bounded"],
   max_queued_bytes: ['unsupported', 'see sessionQueueMax and spool.bytesMax'],
   max_topic_alias: ['changed', 'topic aliases have fixed limits'],
   memory_limit: ['changed', 'what waits is on disk'],
@@ -54,7 +54,7 @@ const OTHERS: Readonly<Record<string, readonly [Outcome, string]>> = {
   user: ['changed', SERVICE],
   websockets_headers_size: ['changed', 'not needed'],
   websockets_log_level: ['changed', 'see log.level'],
-  websockets_origin: ['unsupported', 'pages of any origin may connect'],
+  websockets_origin: ['unsupported', 'belongs to a listener, see origins'],
 };
 /** What has no counterpart but was not asked for either. */
 const UNSUPPORTED_IF: Readonly<Record<string, readonly [value: string, reason: string]>> = {
@@ -116,6 +116,16 @@ const LIMITS: Readonly<Record<string, Limit>> = {
     const [, count, unit = ''] = /^(\d{1,6})([hdwmy])$/.exec(value) ?? [];
     const hours = Math.round(Number(count) * (lookUp(DAYS_OF, unit) ?? 0) * 24);
     return hours > 0 ? ['sessionExpiryMax', `${Math.min(hours, EXPIRY_DAYS_MAX * 24)}h`, 'kept'] : undefined;
+  },
+  max_keepalive: (value) => {
+    const seconds = wholeNumber(value);
+    if (seconds === undefined || seconds > KEEPALIVE_S_MAX) return undefined;
+    return [
+      'keepaliveMax',
+      `${seconds}s`,
+      'changed',
+      `broker.keepaliveMax ${seconds}s; clients of MQTT 5 are told, others keep theirs`,
+    ];
   },
   global_max_clients: (value) => {
     const count = wholeNumber(value);

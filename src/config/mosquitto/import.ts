@@ -74,8 +74,8 @@ function listenerOf(section: Section, security: Security, notes: Notes): Listene
     return [];
   }
   const anonymous = security.anonymousAt(section);
-  const { url, tls } = draft;
-  return [{ url, ...(anonymous && !tls?.userFromCertificate ? { anonymous } : {}), ...(tls ? { tls } : {}) }];
+  const { tls, ...others } = draft;
+  return [{ ...others, ...(anonymous && !tls?.userFromCertificate ? { anonymous } : {}), ...(tls ? { tls } : {}) }];
 }
 
 function idOf(section: Section | undefined): string {

@@ -8,6 +8,7 @@ export interface ListenerDraft {
   url: string;
   anonymous?: boolean;
   tls?: Record<string, string | boolean>;
+  origins?: readonly string[];
 }
 
 const PORT_DEFAULT = 1883;
@@ -40,7 +41,6 @@ const OTHERS: Readonly<Record<string, readonly ['kept' | 'changed' | 'unsupporte
   tls_engine_kpass_sha1: ['unsupported', 'keys are read from files'],
   tls_keyform: ['unsupported', 'keys are read from files'],
   use_username_as_clientid: ['unsupported', 'client ids stay; a session belongs to its user in any case'],
-  websockets_origin: ['unsupported', 'pages of any origin may connect'],
 };
 
 /** Undefined: left out. */
@@ -61,13 +61,14 @@ export function draftListener({ opening, lines }: Section, notes: Notes): Listen
   }
   const scheme = schemeOf(lines, notes);
   const tls = tlsOf(lines, notes);
+  const origins = originsOf(lines, scheme, notes);
   if (!address || !scheme || tls === null || closing) {
     if (at) notes.unsupported(at, 'this listener is left out');
     return undefined;
   }
   const url = urlOf(tls ? `${scheme}s` : scheme, address.host, address.port);
   if (at) notes.add(address.note ? 'changed' : 'kept', at, `${url}${address.note}`);
-  return { url: literal(url), ...(tls ? { tls } : {}) };
+  return { url: literal(url), ...(tls ? { tls } : {}), ...(origins ? { origins } : {}) };
 }
 
 function addressOf(opening: Directive | null, lines: readonly Directive[], notes: Notes) {
@@ -96,9 +97,20 @@ function schemeOf(lines: readonly Directive[], notes: Notes): string | undefined
   const line = last(lines, 'protocol');
   if (!line) return 'mqtt';
   const scheme = lookUp(PROTOCOLS, line.value);
-  if (scheme) notes.kept(line, `${scheme}://`);
+  if (scheme === 'ws' && !last(lines, 'websockets_origin'))
+    notes.changed(line, 'ws://; of web pages only those of the same host may connect, see origins');
+  else if (scheme) notes.kept(line, `${scheme}://`);
   else notes.unsupported(line, 'only mqtt and websockets can be listened for');
   return scheme;
+}
+
+function originsOf(lines: readonly Directive[], scheme: string | undefined, notes: Notes): string[] | undefined {
+  const named = lines.filter(({ name, value }) => name === 'websockets_origin' && value !== '');
+  for (const line of named) {
+    if (scheme === 'ws') notes.kept(line, 'origins');
+    else notes.unsupported(line, 'has an effect with protocol websockets only');
+  }
+  return scheme === 'ws' && named.length > 0 ? named.map(({ value }) => literal(value)) : undefined;
 }
 
 /** Null: the listener cannot be as safe as it was. */

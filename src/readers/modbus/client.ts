@@ -1,23 +1,25 @@
-import modbusSerial from 'modbus-serial';
-import { assert } from '../../lib/assert.js';
+import { assert, assertNever } from '../../lib/assert.js';
 import { HoldfastError, messageOf } from '../../lib/errors.js';
 import { deadline } from '../deadline.js';
-import { type ConnectOptions, MbapPort } from './mbap-port.js';
+import { type Core, coreOver, type ModbusError } from './core.js';
+import { withCrc } from './crc16.js';
+import { type LineOptions, openLine } from './line.js';
+import { MbapPort } from './mbap-port.js';
+import type { Port } from './port.js';
+import {
+  BITS_PER_READ_MAX,
+  dataBytesOf,
+  REGISTERS_PER_READ_MAX,
+  REGISTERS_PER_WRITE_MAX,
+  type ReadRequest,
+  type WriteRequest,
+} from './requests.js';
+import { RtuPort } from './rtu-port.js';
 
-export type ReadFunction = 1 | 2 | 3 | 4;
-
-export interface ReadRequest {
-  readonly fc: ReadFunction;
-  /** 0 to 255: on TCP a device may well want 0. */
-  readonly unit: number;
-  /** The address in the PDU, from 0. */
-  readonly address: number;
-  readonly quantity: number;
+export interface ClientOptions extends LineOptions {
+  readonly acceptAnyUnit?: boolean;
+  readonly localEcho?: boolean;
 }
-
-/** [Modbus Application Protocol 1.1b3, 6.1 to 6.4] */
-export const BITS_PER_READ_MAX = 2000;
-export const REGISTERS_PER_READ_MAX = 125;
 
 export interface ClientEvents {
   /** The connection has ended, for whatever reason; called once. */
@@ -27,15 +29,18 @@ export interface ClientEvents {
 }
 
 /**
- * Reads over one connection. Every read settles, within its timeout plus two turns of the event loop, or at once when the
+ * Asks over one connection. Every request settles, within its timeout plus two turns of the event loop, or at once when the
  * connection ends. The unit goes with each call, so calls cannot get into each other's way.
+ *
+ * All of them throw `device.exception` (`values.code` is the Modbus exception code), `device.timeout`, `device.protocol`
+ * when the answer does not fit the question, `device.link` when the connection ended or is not there.
  */
 export class ModbusClient {
-  private readonly port: MbapPort;
+  private readonly port: Port;
   private readonly core: Core;
   private readonly pending = new Map<number, (error: HoldfastError) => void>();
 
-  private constructor(port: MbapPort, events: ClientEvents) {
+  private constructor(port: Port, events: ClientEvents) {
     this.port = port;
     this.core = coreOver(port);
     port.on('late', (unit: number) => events.onLate(unit));
@@ -45,26 +50,76 @@ export class ModbusClient {
     });
   }
 
-  static async connect(options: ConnectOptions, events: ClientEvents): Promise<ModbusClient> {
-    return new ModbusClient(await MbapPort.connect(options), events);
+  static async connect(options: ClientOptions, events: ClientEvents): Promise<ModbusClient> {
+    const line = await openLine(options);
+    const { endpoint, acceptAnyUnit = false, localEcho = false } = options;
+    const port = endpoint.framing === 'mbap' ? new MbapPort(line, acceptAnyUnit) : new RtuPort(line, localEcho);
+    return new ModbusClient(port, events);
   }
 
-  /**
-   * The data bytes of the answer as they came: registers high byte first, bits packed from the low bit up. Throws
-   * `device.exception` (`values.code` is the Modbus exception code), `device.timeout`, `device.protocol` when the answer
-   * does not fit the question, `device.link` when the connection ended or is not there.
-   */
+  /** The data bytes of the answer as they came: registers high byte first, bits packed from the low bit up. */
   read(request: ReadRequest, timeoutMs: number): Promise<Buffer> {
     const { fc, unit, address, quantity } = request;
     const max = fc <= 2 ? BITS_PER_READ_MAX : REGISTERS_PER_READ_MAX;
     assert(quantity >= 1 && quantity <= max && address >= 0 && address + quantity <= 0x10000, 'read within limits', {
       ...request,
     });
+    return this.ask(request, timeoutMs, (done) => {
+      this.core[`writeFC${fc}`](unit, address, quantity, (error, answer) => {
+        const bytes = answer?.buffer;
+        done(error, bytes?.length === dataBytesOf(request) ? bytes : undefined);
+      });
+      return undefined;
+    });
+  }
+
+  /**
+   * Resolves when the device has confirmed exactly this write, for FC23 with the registers it then read. After
+   * `device.timeout`, `device.protocol` or `device.link` nobody knows whether it was carried out.
+   */
+  write(request: WriteRequest, timeoutMs: number): Promise<Buffer> {
+    return this.ask(request, timeoutMs, (done) => {
+      this.sendWrite(request, done);
+      return undefined;
+    });
+  }
+
+  /**
+   * The bytes of the answer behind its function code, for functions of identification (17 and 43): the core's own do not
+   * end when a device always promises more, and throw where nobody can catch.
+   */
+  identify(unit: number, pdu: Uint8Array, timeoutMs: number): Promise<Buffer> {
+    return this.ask({ fc: pdu[0] as number, unit }, timeoutMs, (done, slot) => {
+      const onData = (frame: Buffer) => {
+        if (this.port._transactionIdRead !== slot) return;
+        const fc = frame[1] as number;
+        if (fc === pdu[0]) done(null, frame.subarray(2, -2));
+        else if (fc === ((pdu[0] as number) | 0x80)) done(exception(frame[2] as number));
+        else done(null, undefined);
+      };
+      this.port.on('data', onData);
+      this.port.write(withCrc(Buffer.from([unit, ...pdu])));
+      return () => this.port.off('data', onData);
+    });
+  }
+
+  /** Rejects what is pending with `device.link`; never waits for the peer. */
+  close(reason = new HoldfastError('device.link', 'The reader closed the connection')): void {
+    this.port.end(reason);
+  }
+
+  private ask(
+    values: object,
+    timeoutMs: number,
+    send: (done: Done, slot: number) => (() => void) | undefined,
+  ): Promise<Buffer> {
     if (!this.port.isOpen) return Promise.reject(new HoldfastError('device.link', 'The connection has ended'));
     return new Promise((resolve, reject) => {
       const slot = this.port.reserve();
+      let cleanUp: (() => void) | undefined;
       const settle = () => {
         cancel();
+        cleanUp?.();
         this.pending.delete(slot);
         this.port.release(slot);
         delete this.core._transactions[slot];
@@ -74,33 +129,76 @@ export class ModbusClient {
         reject(error);
       };
       const cancel = deadline(timeoutMs, () => {
-        const values = { ...request, timeoutMs };
-        // Half an answer: whatever comes next on this connection would be read as its other half.
+        const details = { values: { ...values, timeoutMs } };
         if (this.port.isInsideFrame)
-          this.port.end(new HoldfastError('device.protocol', 'The device sent half an answer', { values }));
-        else fail(new HoldfastError('device.timeout', `No answer within ${timeoutMs} ms`, { values }));
+          this.port.end(new HoldfastError('device.protocol', 'The device sent half an answer', details));
+        else fail(new HoldfastError('device.timeout', `No answer within ${Math.round(timeoutMs)} ms`, details));
       });
       this.pending.set(slot, fail);
-      this.core[`writeFC${fc}`](unit, address, quantity, (error, answer) => {
-        const bytesWanted = fc <= 2 ? Math.ceil(quantity / 8) : quantity * 2;
-        if (error) fail(asDeviceError(error, request));
-        else if (answer?.buffer.length !== bytesWanted)
-          fail(new HoldfastError('device.protocol', 'The answer is not as long as asked', { values: { ...request } }));
+      cleanUp = send((error, answer) => {
+        if (error) fail(asDeviceError(error, values));
+        else if (!answer)
+          fail(
+            new HoldfastError('device.protocol', 'The answer is not one to what was asked', { values: { ...values } }),
+          );
         else {
           settle();
-          resolve(answer.buffer);
+          resolve(answer);
         }
-      });
+      }, slot);
     });
   }
 
-  /** Rejects what is pending with `device.link`; never waits for the peer. */
-  close(reason = new HoldfastError('device.link', 'The reader closed the connection')): void {
-    this.port.end(reason);
+  private sendWrite(request: WriteRequest, done: Done): void {
+    const { unit, address } = request;
+    const confirmed = (is: boolean | undefined) => (is ? Buffer.alloc(0) : undefined);
+    switch (request.fc) {
+      case 5:
+        this.core.writeFC5(unit, address, request.on, (error, answer) =>
+          done(error, confirmed(answer?.address === address && answer.state === request.on)),
+        );
+        return;
+      case 6:
+        this.core.writeFC6(unit, address, request.value, (error, answer) =>
+          done(error, confirmed(answer?.address === address && answer.value === request.value)),
+        );
+        return;
+      case 15:
+        this.core.writeFC15(unit, address, request.bits, (error, answer) =>
+          done(error, confirmed(answer?.address === address && answer.length === request.bits.length)),
+        );
+        return;
+      case 16:
+        assert(request.registers.length <= REGISTERS_PER_WRITE_MAX * 2, 'write within limits', { address });
+        this.core.writeFC16(unit, address, request.registers, (error, answer) =>
+          done(error, confirmed(answer?.address === address && answer.length === request.registers.length / 2)),
+        );
+        return;
+      case 22: {
+        const { and, or } = request;
+        this.core.writeFC22(unit, address, and, or, (error, answer) =>
+          done(error, confirmed(answer?.address === address && answer.andMask === and && answer.orMask === or)),
+        );
+        return;
+      }
+      case 23: {
+        const { registers } = request;
+        const quantity = registers.length / 2;
+        assert(quantity <= REGISTERS_PER_WRITE_MAX, 'write within limits', { address });
+        this.core.writeFC23(unit, address, quantity, address, quantity, registers, (error, answer) =>
+          done(error, answer && bytesOf(answer.data as readonly number[])),
+        );
+        return;
+      }
+      default:
+        assertNever(request, 'write');
+    }
   }
 }
 
-function asDeviceError(error: ModbusError, request: ReadRequest): HoldfastError {
+type Done = (error: ModbusError | null, answer?: Buffer) => void;
+
+function asDeviceError(error: ModbusError, request: object): HoldfastError {
   const { modbusCode: code } = error;
   if (code === undefined)
     return new HoldfastError('device.protocol', `The answer does not fit: ${messageOf(error)}`, {
@@ -110,22 +208,12 @@ function asDeviceError(error: ModbusError, request: ReadRequest): HoldfastError 
   return new HoldfastError('device.exception', error.message, { values: { ...request, code } });
 }
 
-interface ModbusError extends Error {
-  readonly modbusCode?: number;
+function exception(code: number): ModbusError {
+  return Object.assign(new Error(`Modbus exception ${code}`), { modbusCode: code });
 }
 
-type ReadCallback = (error: ModbusError | null, answer?: { readonly buffer: Buffer }) => void;
-
-/** What is used of modbus-serial's core. Its own types leave out the table, which must be cleared or it grows for ever. */
-type Core = Record<
-  `writeFC${ReadFunction}`,
-  (unit: number, address: number, quantity: number, done: ReadCallback) => void
-> & {
-  readonly _transactions: Record<number, unknown>;
-};
-
-function coreOver(port: MbapPort): Core {
-  const core = new modbusSerial.default(port);
-  core.open();
-  return core as unknown as Core;
+function bytesOf(registers: readonly number[]): Buffer {
+  const bytes = Buffer.alloc(registers.length * 2);
+  for (const [i, value] of registers.entries()) bytes.writeUInt16BE(value, i * 2);
+  return bytes;
 }

@@ -16,7 +16,7 @@ export class DeviceRecord {
   private state: DeviceState = 'offline';
   private since: Millis;
   private offlineCause: string | undefined = 'connecting';
-  private hole: { readonly from: Millis; missed: number } | undefined;
+  private hole: { readonly from: Millis; missed: number; cycles: number } | undefined;
   private lastOkAt: Millis | null = null;
   private timeouts = 0;
   private exceptions = 0;
@@ -42,7 +42,7 @@ export class DeviceRecord {
 
   goOffline(cause: string): void {
     this.offlineCause = cause;
-    this.hole ??= { from: this.lastOkAt ?? this.startedAt, missed: 0 };
+    this.hole ??= { from: this.lastOkAt ?? this.startedAt, missed: 0, cycles: 0 };
     this.refresh();
   }
 
@@ -55,14 +55,16 @@ export class DeviceRecord {
   /** Cycles of a group that were due and not run, and the readings that each would have given. */
   countMissed(cycles: number, readingsEach: number): void {
     this.missedCycles += cycles;
-    if (this.hole && this.offlineCause !== undefined) this.hole.missed += cycles * readingsEach;
+    if (!this.hole || this.offlineCause === undefined) return;
+    this.hole.missed += cycles * readingsEach;
+    this.hole.cycles += cycles;
   }
 
   /** The hole that the answer of `to` ends: for the first batch after it, undefined for all others. */
   takeGap(to: Millis): SampleGap | undefined {
     const { hole } = this;
     this.hole = undefined;
-    return hole && { from: hole.from, to, missed: hole.missed };
+    return hole && { ...hole, to, reason: 'device-unreachable' };
   }
 
   /** False when the tag was bad already: it is reported once, and then silent until it is good again. */

@@ -8,9 +8,11 @@ import { Gate } from '../gate.js';
 import { BAD_COMM_FAILURE, BAD_NOT_CONNECTED } from '../quality.js';
 import { READ_FUNCTION } from './address.js';
 import { causeOf, exceptionCodeOf, isBusy, isDeviceError, isRefusal, isUnitDown } from './device-error.js';
+import { DevicePlanner } from './device-planner.js';
 import { DeviceRecord } from './device-record.js';
 import type { Link } from './link.js';
-import type { Block } from './plan.js';
+import type { DeviceLimits } from './options.js';
+import { type Block, sameRange } from './plan.js';
 import type { Tag } from './tag.js';
 
 export interface DeviceOptions {
@@ -19,8 +21,11 @@ export interface DeviceOptions {
   readonly timeoutMs: number;
   readonly retries: number;
   readonly backoff: { readonly minMs: number; readonly maxMs: number };
-  /** Of all its groups. */
-  readonly blocks: readonly Block<Tag>[];
+  readonly limits: DeviceLimits;
+  /** Of each of its groups. */
+  readonly tags: readonly (readonly Tag[])[];
+  /** How long a hole is believed in before it is tried again. */
+  readonly holeRetestMs: number;
 }
 
 export interface Answer {
@@ -39,6 +44,7 @@ export class Device {
   readonly record: DeviceRecord;
   /** Open while the device is there; taken as there until it has been asked. */
   readonly gate = new Gate();
+  readonly plan: DevicePlanner;
 
   private readonly options: DeviceOptions;
   private readonly link: Link;
@@ -54,6 +60,7 @@ export class Device {
     this.context = context;
     this.stopping = stopping;
     this.record = new DeviceRecord(options.asset, context, () => link.lateAnswersOf(options.unit));
+    this.plan = new DevicePlanner(options, link.cost, context.clock);
     this.gate.open();
   }
 
@@ -92,18 +99,29 @@ export class Device {
       if (exception !== undefined && !isUnitDown(exception)) return true;
       if (error.code === 'device.protocol') return true;
       if (error.code === 'device.timeout') {
-        const other = this.lastGoodBlock !== failed ? this.lastGoodBlock : undefined;
-        if (await this.probe(other ?? this.options.blocks.find((block) => block !== failed))) return true;
+        const others = [...(this.lastGoodBlock ? [this.lastGoodBlock] : []), ...this.plan.allBlocks()];
+        if (await this.probe(others.find((block) => !sameRange(block, failed)))) return true;
       }
     }
     if (!this.stopping.aborted) this.goDown(error);
     return false;
   }
 
-  /** The last word of an orderly stop; the groups have ended by then. */
+  /** The last word of an orderly stop; the groups have ended by then. A hole that is still open is told as it is. */
   async stop(): Promise<void> {
     await this.recovery;
+    const { clock, log } = this.context;
+    const device = this.options.asset;
+    const ts = clock.now();
+    const gap = this.record.takeGap(ts);
     this.record.goOffline('stopped');
+    if (!gap) return;
+    await this.context.emit({ device, ts, samples: [], gap }).catch((error) => {
+      log.warn(
+        { device, from: gap.from, missed: gap.missed, detail: messageOf(error) },
+        'A gap was given up at the end',
+      );
+    });
   }
 
   private async ask(block: Block<Tag>): Promise<Answer> {
@@ -161,7 +179,7 @@ export class Device {
   private async recover(): Promise<void> {
     const backoff = new Backoff(this.options.backoff);
     // In turn, since it may be that one of them will never be answered.
-    const blocks = [...(this.lastGoodBlock ? [this.lastGoodBlock] : []), ...this.options.blocks];
+    const blocks = [...(this.lastGoodBlock ? [this.lastGoodBlock] : []), ...this.plan.allBlocks()];
     for (let i = 0; !this.gate.isOpen && !this.stopping.aborted; i++) {
       if (this.link.gate.isOpen) await sleep(backoff.next(), this.stopping);
       else await this.link.gate.wait(this.stopping);

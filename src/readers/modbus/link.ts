@@ -5,19 +5,26 @@ import { HoldfastError, messageOf } from '../../lib/errors.js';
 import { type Log, RateLimit } from '../../lib/log.js';
 import type { LinkStatus } from '../driver.js';
 import { Gate } from '../gate.js';
-import { ModbusClient, type ReadRequest } from './client.js';
-import { causeOf } from './device-error.js';
+import { ModbusClient } from './client.js';
+import { causeOf, exceptionCodeOf } from './device-error.js';
+import { byteTimeMsOf, type Endpoint, frameGapMsOf, targetOf } from './endpoint.js';
+import { LinkCost } from './link-cost.js';
 import { type LinkEvent, type LinkState, nextLinkState } from './link-state.js';
+import { dataBytesOf, type ReadRequest, type WriteRequest } from './requests.js';
+import { Resync } from './resync.js';
+import { Turns } from './turns.js';
 
 export interface LinkOptions {
-  readonly host: string;
-  readonly port: number;
+  readonly endpoint: Endpoint;
   readonly connectTimeoutMs: number;
   readonly timeoutMs: number;
   readonly minGapMs: number;
+  readonly pauseAfterConnectMs: number;
+  readonly acceptAnyUnit: boolean;
+  readonly localEcho: boolean;
   readonly backoff: { readonly minMs: number; readonly maxMs: number };
-  /** The units that are read over this link. */
-  readonly units: ReadonlySet<number>;
+  /** The units that are read over this link, each with something of it that can be read. */
+  readonly units: ReadonlyMap<number, ReadRequest | undefined>;
 }
 
 export interface Exchange {
@@ -30,8 +37,10 @@ export interface Exchange {
  * The one connection to an endpoint, shared by all units behind it.
  *
  * - There is never more than one socket: many devices serve a single connection, and a second one locks out the first.
- * - One request is on the line at a time, in the order of asking, with `minGapMs` of silence in between. Each try is a turn
- *   of its own, so a unit that does not answer costs the others one timeout and not all its retries.
+ * - One request is on the line at a time, writes first and reads in the order of asking, with `minGapMs` of silence in
+ *   between. Each try is a turn of its own, so a unit that does not answer costs the others one timeout and not all retries.
+ * - On RTU, which has no transaction ids, a unit that left a question open is asked for the length of an answer first, see
+ *   `Resync`. That outlives the connection: what is late comes out of a converter's queue after a reconnect as well.
  * - A timeout does not end the connection, since it would take the healthy units behind a gateway with it. Only when all
  *   units are silent, several times in a row, is it the connection that is dead, and a new one is made.
  * - It connects again for ever, with jittered backoff that starts anew only after an answer.
@@ -39,6 +48,7 @@ export interface Exchange {
 export class Link {
   /** Open while requests can be sent. */
   readonly gate = new Gate();
+  readonly cost: LinkCost;
 
   private readonly options: LinkOptions;
   private readonly clock: Clock;
@@ -50,7 +60,8 @@ export class Link {
   private state: LinkState = { name: 'closed' };
   private client: ModbusClient | undefined;
   private downReason: HoldfastError | undefined;
-  private lastTurn: Promise<unknown> = Promise.resolve();
+  private readonly turns = new Turns();
+  private readonly resyncs = new Map<number, Resync>();
   private quietUntilMono = 0;
   private timeoutsInARow = 0;
   private readonly silentUnits = new Set<number>();
@@ -64,6 +75,9 @@ export class Link {
     this.log = log;
     this.stopping = stopping;
     this.backoff = new Backoff(options.backoff);
+    this.cost = new LinkCost(byteTimeMsOf(options.endpoint));
+    if (options.endpoint.framing === 'rtu')
+      for (const [unit, region] of options.units) this.resyncs.set(unit, new Resync(region, options.timeoutMs));
   }
 
   start(): void {
@@ -77,9 +91,15 @@ export class Link {
 
   /** One try. Throws as `ModbusClient.read` does, and `device.link` at once when there is no connection. */
   read(request: ReadRequest): Promise<Exchange> {
-    const turn = this.lastTurn.then(() => this.exchange(request));
-    this.lastTurn = turn.catch(() => {});
-    return turn;
+    return this.turns.take(() => this.exchange(request));
+  }
+
+  /**
+   * One try, before all reads that wait. `start` is called right before it is sent; when it returns false nothing is sent.
+   * Throws as `read` does; after the start, only `device.exception` says that nothing was written.
+   */
+  write(request: WriteRequest, start: () => boolean): Promise<Exchange> {
+    return this.turns.take(() => this.exchange(request, start), true);
   }
 
   /** Why nothing can be asked now. */
@@ -93,27 +113,47 @@ export class Link {
   }
 
   status(): LinkStatus {
-    const { host, port } = this.options;
     const cause = this.downReason ? { cause: causeOf(this.downReason) } : {};
-    return { target: `${host}:${port}`, state: this.state.name, ...cause, connects: this.connects };
+    return { target: targetOf(this.options.endpoint), state: this.state.name, ...cause, connects: this.connects };
   }
 
-  private async exchange(request: ReadRequest): Promise<Exchange> {
+  private async exchange(request: ReadRequest | WriteRequest, start?: () => boolean): Promise<Exchange> {
+    const resync = this.resyncs.get(request.unit);
+    if (resync?.isNeeded(this.clock.mono())) {
+      const probe = resync.probe();
+      if (!probe) throw new HoldfastError('device.timeout', 'The unit owes answers; it is left in silence for a while');
+      await this.ask(probe, resync);
+      resync.settled();
+    }
+    return this.ask(request, resync, start);
+  }
+
+  private async ask(
+    request: ReadRequest | WriteRequest,
+    resync: Resync | undefined,
+    start?: () => boolean,
+  ): Promise<Exchange> {
     await this.silence();
     const { client } = this;
-    if (!client || this.stopping.aborted) throw this.noConnection();
+    if (!client || this.stopping.aborted || start?.() === false) throw this.noConnection();
     const sentMono = this.clock.mono();
+    const timeoutMs = this.options.timeoutMs + this.cost.onTheWireMs(request);
     try {
-      const data = await client.read(request, this.options.timeoutMs);
+      const data = await ('quantity' in request ? client.read(request, timeoutMs) : client.write(request, timeoutMs));
+      const rttMs = this.clock.mono() - sentMono;
       this.answered();
-      return { data, rttMs: this.clock.mono() - sentMono };
+      if ('quantity' in request) this.cost.add(dataBytesOf(request), rttMs);
+      return { data, rttMs };
     } catch (error) {
       const code = error instanceof HoldfastError ? error.code : undefined;
-      if (code === 'device.exception') this.answered();
+      const refused = exceptionCodeOf(error) !== undefined;
+      if (refused) this.answered();
       if (code === 'device.timeout') this.timedOut(request.unit);
+      // An exception may be that of an older question, and then the answer to this one is still to come.
+      if (!refused || resync?.isNeeded(sentMono)) resync?.unansweredBy(request, this.clock.mono());
       throw error;
     } finally {
-      this.quietUntilMono = this.clock.mono() + this.options.minGapMs;
+      this.quietUntilMono = this.clock.mono() + Math.max(this.options.minGapMs, frameGapMsOf(this.options.endpoint));
     }
   }
 
@@ -136,7 +176,7 @@ export class Link {
   private timedOut(unit: number): void {
     this.timeoutsInARow++;
     this.silentUnits.add(unit);
-    const all = [...this.options.units].every((each) => this.silentUnits.has(each));
+    const all = [...this.options.units.keys()].every((each) => this.silentUnits.has(each));
     if (all && this.timeoutsInARow >= TIMEOUTS_UNTIL_RECONNECT)
       this.client?.close(new HoldfastError('device.timeout', `No answer to ${this.timeoutsInARow} requests in a row`));
   }
@@ -186,6 +226,7 @@ export class Link {
           onLate: (unit) => this.lateAnswers.set(unit, this.lateAnswersOf(unit) + 1),
         },
       );
+      await sleep(this.options.pauseAfterConnectMs, this.ended.signal);
       if (this.ended.signal.aborted) {
         client.close();
         return;

@@ -1,15 +1,18 @@
 import { setMaxListeners } from 'node:events';
 import { sleep } from '../../lib/clock.js';
-import type { Driver, DriverContext, ReaderStatus } from '../driver.js';
+import type { Driver, DriverContext, ReaderStatus, WriteCommand, WriteResult } from '../driver.js';
+import { isBitTable, READ_FUNCTION } from './address.js';
 import { Device } from './device.js';
+import { DeviceWriter } from './device-writer.js';
 import { Group } from './group.js';
 import { Link } from './link.js';
 import type { ModbusOptions } from './options.js';
-import { planBlocks } from './plan.js';
-import { compileTags } from './tag.js';
+import { type Extent, planBlocks } from './plan.js';
+import { REGISTERS_PER_READ_MAX, type ReadRequest } from './requests.js';
+import { compileTags, type Tag } from './tag.js';
 
 /**
- * Reads the units behind one Modbus TCP endpoint: one link, on it devices, in them groups of tags. Every value is that of
+ * Reads the units behind one Modbus endpoint, on TCP or a serial line: one link, on it devices, in them groups of tags. Every value is that of
  * its own register at the time it carries, or there is none and the stream says so.
  */
 export class ModbusDriver implements Driver {
@@ -17,6 +20,10 @@ export class ModbusDriver implements Driver {
   private readonly context: DriverContext;
   private readonly link: Link;
   private readonly devices: Device[] = [];
+  private readonly writable = new Map<
+    string,
+    { readonly tags: ReadonlyMap<string, Tag>; readonly writer: DeviceWriter }
+  >();
   private readonly groups: Group[] = [];
   private readonly stopping = new AbortController();
   private runs: Promise<void>[] = [];
@@ -25,27 +32,42 @@ export class ModbusDriver implements Driver {
   /** Throws `config.invalid` with every problem in the addresses, types and names. */
   constructor(options: ModbusOptions, context: DriverContext) {
     const tags = compileTags(options);
-    const units = new Set(options.devices.map(({ unit }) => unit));
     // Every group, device and wait listens to it.
     setMaxListeners(0, this.stopping.signal);
     this.options = options;
     this.context = context;
-    this.link = new Link({ ...options, units }, context.clock, context.log, this.stopping.signal);
-    for (const [d, { asset, unit, groups }] of options.devices.entries()) {
-      const plans = groups.map((_, g) => planBlocks(tags[d]?.[g] ?? []));
+    const {
+      pauseAfterConnectMs = 0,
+      acceptAnyUnit = false,
+      localEcho = false,
+      holeRetestMs = HOLE_RETEST_MS,
+    } = options;
+    const units = new Map(
+      options.devices.map(({ unit }, d) => [
+        unit,
+        largestRead(unit, planBlocks(tags[d]?.flat() ?? [], { gapRegisters: 0 })),
+      ]),
+    );
+    const linkOptions = { ...options, pauseAfterConnectMs, acceptAnyUnit, localEcho, units };
+    this.link = new Link(linkOptions, context.clock, context.log, this.stopping.signal);
+    for (const [d, { asset, unit, groups, limits = {} }] of options.devices.entries()) {
       const device = new Device(
-        { ...options, asset, unit, blocks: plans.flat() },
+        { ...options, asset, unit, limits, holeRetestMs, tags: tags[d] ?? [] },
         this.link,
         context,
         this.stopping.signal,
       );
       this.devices.push(device);
-      for (const [g, { everyMs }] of groups.entries()) {
-        const name = `${asset}/${unit}/${g}`;
-        const blocks = plans[g] ?? [];
-        if (blocks.length === 0) continue;
+      const writer = new DeviceWriter(unit, limits, this.link, context);
+      const known = (tags[d]?.flat() ?? []).map((tag): [string, Tag] => [tag.name, tag]);
+      this.writable.set(asset, { tags: new Map(known), writer });
+      for (const [index, { everyMs, message }] of groups.entries()) {
+        const name = `${asset}/${unit}/${index}`;
+        const tagCount = tags[d]?.[index]?.length ?? 0;
+        if (tagCount === 0) continue;
         const { backoff } = options;
-        this.groups.push(new Group({ name, asset, everyMs, backoff, blocks }, device, context, this.stopping.signal));
+        const groupOptions = { name, asset, everyMs, backoff, holeRetestMs, index, tagCount, message };
+        this.groups.push(new Group(groupOptions, device, context, this.stopping.signal));
       }
     }
   }
@@ -71,6 +93,14 @@ export class ModbusDriver implements Driver {
     };
   }
 
+  async write({ device, tag: name, value }: WriteCommand, mayStart: () => boolean): Promise<WriteResult> {
+    const known = this.writable.get(device);
+    const tag = known?.tags.get(name);
+    if (!known || !tag) return { outcome: 'rejected', code: 'unknown-tag' };
+    if (!tag.write) return { outcome: 'rejected', code: 'not-writable' };
+    return known.writer.write(tag, value, mayStart);
+  }
+
   private readonly onAbort = (): void => {
     this.link.close();
     void this.stop();
@@ -88,9 +118,21 @@ export class ModbusDriver implements Driver {
     signal.removeEventListener('abort', giveUp);
     signal.removeEventListener('abort', this.onAbort);
     this.link.close();
-    for (const device of this.devices) await device.stop();
+    const told = new AbortController();
+    const last = Promise.all(this.devices.map((device) => device.stop())).finally(() => told.abort());
+    await Promise.race([last, sleep(HAND_OVER_MS_MAX, told.signal)]);
   }
 }
 
+/** Long enough to cost nothing, short enough that a register added to the PLC shows up without a restart. */
+const HOLE_RETEST_MS = 600_000;
 /** How long a stop waits for the spool to take what was read; a spool that is full would hold it for ever. */
 const HAND_OVER_MS_MAX = 5000;
+
+/** Registers before bits: their answers come in more lengths. */
+function largestRead(unit: number, blocks: readonly Extent[]): ReadRequest | undefined {
+  const weight = ({ table, quantity }: Extent) =>
+    isBitTable(table) ? quantity / 8 : quantity + REGISTERS_PER_READ_MAX;
+  const [largest] = [...blocks].sort((a, b) => weight(b) - weight(a));
+  return largest && { fc: READ_FUNCTION[largest.table], unit, address: largest.address, quantity: largest.quantity };
+}

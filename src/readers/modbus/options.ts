@@ -1,9 +1,11 @@
 import type { Addressing } from './address.js';
-import type { ByteOrder, TagType } from './decode.js';
+import type { ByteOrder } from './byte-order.js';
+import type { LinearRange } from './conversion.js';
+import type { CharLayout, TagType } from './decode.js';
+import type { Endpoint } from './endpoint.js';
 
 export interface ModbusOptions {
-  readonly host: string;
-  readonly port: number;
+  readonly endpoint: Endpoint;
   readonly connectTimeoutMs: number;
   /** For each try of a request, from the moment it is sent. */
   readonly timeoutMs: number;
@@ -11,6 +13,14 @@ export interface ModbusOptions {
   readonly retries: number;
   /** Silence on the line between an answer and the next request, for devices that need it. */
   readonly minGapMs: number;
+  /** Silence after a connection is made, for converters that drop what comes at once. */
+  readonly pauseAfterConnectMs?: number;
+  /** How long a range that a device refused is left alone before it is tried again; ten minutes without it. */
+  readonly holeRetestMs?: number;
+  /** The device answers under another unit id than it was asked for (TCP only). */
+  readonly acceptAnyUnit?: boolean;
+  /** The serial adapter hears what it sends (RTU only). */
+  readonly localEcho?: boolean;
   /** Between two tries to connect, and between two tries to reach a device that does not answer. */
   readonly backoff: { readonly minMs: number; readonly maxMs: number };
   /** The units behind this endpoint; they share its one connection. */
@@ -22,13 +32,37 @@ export interface ModbusDeviceOptions {
   readonly unit: number;
   readonly order: ByteOrder;
   readonly addressing: Addressing;
+  /** What stands for "no value" in every tag of the device that does not say so itself. */
+  readonly invalid?: InvalidValues;
+  readonly limits?: DeviceLimits;
   readonly groups: readonly ModbusGroupOptions[];
+}
+
+/** What a device allows in one request, and how it wants to be asked. */
+export interface DeviceLimits {
+  readonly registersMax?: number;
+  readonly bitsMax?: number;
+  /** Registers read for nothing between two tags; `auto` follows from what a request costs on the link. */
+  readonly gap?: number | 'auto';
+  /** Every tag in a request of its own, for devices that answer only to the exact range. */
+  readonly oneRequestPerTag?: boolean;
+  /** Reads of coils and inputs begin at 0, for devices that return the wrong ones otherwise. */
+  readonly coilsFromZero?: boolean;
+  /** Single coils and registers are written by functions 15 and 16 too. */
+  readonly writeMultiple?: boolean;
+  /** Registers are written by function 23, which reads them back in the same transaction. */
+  readonly readWrite?: boolean;
 }
 
 export interface ModbusGroupOptions {
   readonly everyMs: number;
+  /** Set: all tags of a cycle go out together under this name. */
+  readonly message?: string;
   readonly tags: readonly ModbusTagOptions[];
 }
+
+/** `sunspec`: the values of that standard for each integer type. Otherwise raw numbers, signed or as the bits of the register. */
+export type InvalidValues = 'sunspec' | readonly (number | bigint)[];
 
 export interface ModbusTagOptions {
   readonly name: string;
@@ -38,6 +72,19 @@ export interface ModbusTagOptions {
   readonly order?: ByteOrder;
   readonly scale?: number;
   readonly offset?: number;
+  /** Instead of scale and offset. */
+  readonly range?: LinearRange;
+  /** Raw number to the name of what it means. */
+  readonly names?: Readonly<Record<string, string>>;
+  readonly invalid?: InvalidValues;
   /** Bytes of a `string`. */
   readonly length?: number;
+  readonly chars?: CharLayout;
+  /** Absent: the tag is never written. The limits are those of its readings. */
+  readonly write?: WriteLimits;
+}
+
+export interface WriteLimits {
+  readonly min?: number;
+  readonly max?: number;
 }

@@ -3,32 +3,31 @@ import { GOOD, type ReadingType } from '../../model/reading.js';
 import { GAP_METRIC, type Sample } from '../driver.js';
 import { BAD_SENSOR_FAILURE } from '../quality.js';
 import { isBitTable, parseAddress } from './address.js';
-import { REGISTERS_PER_READ_MAX } from './client.js';
-import {
-  BYTE_ORDERS,
-  type Decoded,
-  decoderOf,
-  readingTypeOf,
-  registersOf,
-  TAG_TYPES,
-  type ValueFormat,
-} from './decode.js';
-import type { ModbusDeviceOptions, ModbusOptions, ModbusTagOptions } from './options.js';
-import type { Block, Extent } from './plan.js';
+import type { ConversionOptions } from './conversion.js';
+import { conversionOf, isPlain, readingTypeOf } from './conversion.js';
+import { decoderOf, registersOf, type ValueFormat } from './decode.js';
+import { compileFormat } from './format.js';
+import type { ModbusDeviceOptions, ModbusOptions, ModbusTagOptions, WriteLimits } from './options.js';
+import { type Block, type Extent, quantityMax } from './plan.js';
 
-/** A tag made ready: where it lies and how its value is read. */
+/** A tag made ready: where it lies and what its value is. */
 export interface Tag extends Extent {
   readonly name: string;
   readonly type: ReadingType;
+  /** Null for a coil or an input. */
+  readonly format: ValueFormat | null;
+  readonly conversion: ConversionOptions;
+  /** Null: it is never written. */
+  readonly write: WriteLimits | null;
   /** The value in the data bytes of a block that holds this tag. */
-  decode(data: Buffer, block: Extent): Decoded;
+  sample(data: Buffer, block: Extent): Sample;
 }
 
 /** Polling faster than this is a slip of the pen: no PLC has new values that often, and the link is never idle again. */
 const EVERY_MS_MIN = 10;
 
 /** Throws `config.invalid` for what a schema cannot see: addresses, types that do not fit them, names that are taken. */
-export function compileTags(options: ModbusOptions): Tag[][][] {
+export function compileTags(options: Pick<ModbusOptions, 'devices'>): Tag[][][] {
   const problems: string[] = [];
   const assets = new Set<string>();
   const compiled = options.devices.map((device, d) => {
@@ -41,6 +40,9 @@ export function compileTags(options: ModbusOptions): Tag[][][] {
     return device.groups.map((group, g) => {
       if (!(group.everyMs >= EVERY_MS_MIN))
         problems.push(`devices[${d}].groups[${g}].everyMs: ${group.everyMs} is below ${EVERY_MS_MIN} ms`);
+      if (group.message !== undefined && names.has(group.message))
+        problems.push(`devices[${d}].groups[${g}].message: '${group.message}' is the name of a tag`);
+      if (group.message !== undefined) names.add(group.message);
       return group.tags.flatMap((tag, t) => {
         try {
           if (names.has(tag.name)) throw new Error('the name is there twice');
@@ -57,47 +59,60 @@ export function compileTags(options: ModbusOptions): Tag[][][] {
   return compiled;
 }
 
-export function compileTag(tag: ModbusTagOptions, device: Pick<ModbusDeviceOptions, 'order' | 'addressing'>): Tag {
-  const { table, address, bit } = parseAddress(tag.at, device.addressing);
-  const { name, type, order = device.order, scale = 1, offset = 0, length = 0 } = tag;
-  const format: ValueFormat = { type, order, bit, length, scale, offset };
-  const bits = isBitTable(table);
-  demand(name.length > 0 && name !== GAP_METRIC, `'${name}' cannot be the name of a tag`);
-  demand(TAG_TYPES.includes(type), `'${type}' is no type; there are ${TAG_TYPES.join(', ')}`);
-  demand(BYTE_ORDERS.includes(order), `'${order}' is no byte order; there are ${BYTE_ORDERS.join(', ')}`);
-  demand(!bits || type === 'bool', `a ${table} is one bit, so its type is bool`);
-  demand(
-    bits || (bit !== null) === (type === 'bool'),
-    'a bool in a register names its bit (hr:300.3), and only a bool does',
-  );
-  const lengthFits = type === 'string' ? Number.isInteger(length) && length > 0 : length === 0;
-  demand(lengthFits, 'length is the number of bytes of a string; a string needs it, and nothing else has it');
-  const quantity = bits ? 1 : registersOf(format);
-  demand(quantity <= REGISTERS_PER_READ_MAX, `a string has at most ${REGISTERS_PER_READ_MAX * 2} bytes`);
-  demand(address + quantity <= 0x10000, 'the value ends beyond address 65535');
-  demand(Number.isFinite(scale) && scale !== 0 && Number.isFinite(offset), 'scale and offset are numbers, scale not 0');
-  demand((scale === 1 && offset === 0) || (type !== 'bool' && type !== 'string'), 'only numbers can be scaled');
+export function compileTag(
+  options: ModbusTagOptions,
+  device: Pick<ModbusDeviceOptions, 'order' | 'addressing' | 'invalid' | 'limits'>,
+): Tag {
+  const { name } = options;
+  if (name.length === 0 || name === GAP_METRIC) throw new Error(`'${name}' cannot be the name of a tag`);
+  const { table, address, bits } = parseAddress(options.at, device.addressing);
+  const { format, conversion } = compileFormat(options, device, isBitTable(table), bits);
+  const quantity = isBitTable(table) ? 1 : registersOf(format);
+  if (address + quantity > 0x10000) throw new Error('the value ends beyond address 65535');
 
-  const place = { name, table, address, quantity, type: readingTypeOf(format) };
-  if (bits) {
-    const bitAt = (data: Buffer, index: number) => (((data[index >>> 3] as number) >>> (index & 7)) & 1) === 1;
-    return { ...place, decode: (data, block) => bitAt(data, address - block.address) };
-  }
+  const type = readingTypeOf(format.type, conversion);
+  const convert = conversionOf(format, conversion);
+  const { write = null } = options;
+  if (write && table !== 'co' && table !== 'hr') throw new Error('only coils and holding registers can be written');
+  if (write && bits && quantity > 1) throw new Error('a field of more than one register cannot be written at once');
+  const max = quantityMax(table, device.limits ?? {});
+  if (quantity > max) throw new Error(`has ${quantity} registers, and the device gives ${max} in one read`);
+  const place = { name, table, address, quantity, type, conversion, write };
+  if (isBitTable(table))
+    return {
+      ...place,
+      format: null,
+      sample: (data, block) => {
+        const index = address - block.address;
+        const { value, quality } = convert((((data[index >>> 3] as number) >>> (index & 7)) & 1) === 1);
+        return { tag: name, type, value, quality };
+      },
+    };
   const decode = decoderOf(format);
-  return { ...place, decode: (data, block) => decode(data, (address - block.address) * 2) };
+  if (isPlain(conversion))
+    return {
+      ...place,
+      format,
+      // The common case without the detour over a conversion: there may be 100 000 of these a second.
+      sample: (data, block) => {
+        const value = decode(data, (address - block.address) * 2);
+        return { tag: name, type, value, quality: value === null ? BAD_SENSOR_FAILURE : GOOD };
+      },
+    };
+  return {
+    ...place,
+    format,
+    sample: (data, block) => {
+      const { value, quality } = convert(decode(data, (address - block.address) * 2));
+      return { tag: name, type, value, quality };
+    },
+  };
 }
 
 /**
- * A value that the device itself calls no number becomes null with the quality "sensor failure" and stays in the stream:
- * it was asked and it answered, so this is a reading, and the consumer sees when the sensor broke.
+ * A value that the device itself calls none becomes null with the quality "sensor failure" and stays in the stream: it was
+ * asked and it answered, so this is a reading, and the consumer sees when the sensor broke.
  */
 export function samplesOf(block: Block<Tag>, data: Buffer): Sample[] {
-  return block.tags.map((tag) => {
-    const value = tag.decode(data, block);
-    return { tag: tag.name, type: tag.type, value, quality: value === null ? BAD_SENSOR_FAILURE : GOOD };
-  });
-}
-
-function demand(condition: boolean, problem: string): asserts condition {
-  if (!condition) throw new Error(problem);
+  return block.tags.map((tag) => tag.sample(data, block));
 }

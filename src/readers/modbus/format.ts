@@ -1,0 +1,81 @@
+import { BYTE_ORDERS, isLongOrder } from './byte-order.js';
+import { type ConversionOptions, SUNSPEC_INVALID } from './conversion.js';
+import { type BitRange, registersOf, TAG_TYPES, type TagType, type ValueFormat } from './decode.js';
+import type { InvalidValues, ModbusDeviceOptions, ModbusTagOptions } from './options.js';
+import { REGISTERS_PER_READ_MAX } from './requests.js';
+
+/** The integer types that can be fields of bits, with their width. */
+const FIELD_BITS: Partial<Record<TagType, number>> = { i8: 16, u8: 16, i16: 16, u16: 16, i32: 32, u32: 32 };
+
+/** How a tag's value is written and what it means. Throws an error that names what contradicts itself. */
+export function compileFormat(
+  tag: ModbusTagOptions,
+  device: Pick<ModbusDeviceOptions, 'order' | 'invalid'>,
+  inBitTable: boolean,
+  bits: BitRange | null,
+): { format: ValueFormat; conversion: ConversionOptions } {
+  const { type, order = device.order, length = 0, chars = 'both' } = tag;
+  demand(TAG_TYPES.includes(type), `'${type}' is no type; there are ${TAG_TYPES.join(', ')}`);
+  demand(BYTE_ORDERS.includes(order), `'${order}' is no byte order; there are ${BYTE_ORDERS.join(', ')}`);
+  demand(!inBitTable || type === 'bool', 'a coil or an input is one bit, so its type is bool');
+  demandBits(type, inBitTable, bits);
+  const lengthFits = type === 'string' ? Number.isInteger(length) && length > 0 : length === 0;
+  demand(lengthFits, 'length is the number of bytes of a string; a string needs it, and nothing else has it');
+  demand(type === 'string' || chars === 'both', 'only a string has a layout of characters');
+  demand(wide(type) || !isLongOrder(order), `the order ${order} is for 64-bit values`);
+  const format: ValueFormat = { type, order, bits, length, chars };
+  demand(
+    inBitTable || registersOf(format) <= REGISTERS_PER_READ_MAX,
+    `a string has at most ${REGISTERS_PER_READ_MAX * (chars === 'both' ? 2 : 1)} bytes`,
+  );
+  return { format, conversion: compileConversion(tag, type, tag.invalid ?? device.invalid) };
+}
+
+function demandBits(type: TagType, inBitTable: boolean, bits: BitRange | null): void {
+  if (type === 'bool') {
+    const one = bits !== null && bits.low === bits.high && bits.high <= 15;
+    demand(inBitTable || one, 'a bool in a register names its bit, from 0 to 15 (hr:300.3)');
+    return;
+  }
+  const width = FIELD_BITS[type];
+  demand(bits === null || width !== undefined, `a ${type} is a whole value, not some bits of one`);
+  if (bits && width !== undefined) demand(bits.high < width, `a ${type} has the bits 0 to ${width - 1}`);
+  const byte = bits !== null && bits.low % 8 === 0 && bits.high === bits.low + 7;
+  demand(type !== 'i8' && type !== 'u8' ? true : byte, 'an 8-bit value names its byte (hr:300.hi or hr:300.lo)');
+}
+
+function compileConversion(tag: ModbusTagOptions, type: TagType, invalid: InvalidValues = []): ConversionOptions {
+  const { scale = 1, offset = 0, range = null, names } = tag;
+  const number = type !== 'bool' && type !== 'string';
+  const scaled = scale !== 1 || offset !== 0;
+  demand(Number.isFinite(scale) && scale !== 0 && Number.isFinite(offset), 'scale and offset are numbers, scale not 0');
+  demand(number || (!scaled && range === null), 'only numbers can be scaled');
+  demand(!(scaled && range), 'a range takes the place of scale and offset');
+  if (range) {
+    demand([...range.raw, ...range.eng].every(Number.isFinite), 'a range has numbers at its ends');
+    demand(range.raw[0] !== range.raw[1] && range.eng[0] !== range.eng[1], 'the ends of a range differ');
+  }
+  demand(
+    !names || (type !== 'string' && !type.startsWith('f') && !wide(type)),
+    `a ${type} cannot have names for its values`,
+  );
+  demand(!names || (!scaled && !range), 'a value with names is not scaled');
+  const list = invalid === 'sunspec' ? (SUNSPEC_INVALID[type] ?? []) : invalid;
+  demand(tag.invalid === undefined || number, `a ${type} has no invalid values`);
+  return { scale, offset, range, names: names ? namesOf(names) : null, invalid: number ? list : [] };
+}
+
+function namesOf(names: Readonly<Record<string, string>>): ReadonlyMap<number, string> {
+  return new Map(
+    Object.entries(names).map(([raw, name]) => {
+      demand(raw.trim() !== '' && Number.isInteger(Number(raw)), `'${raw}' is no whole number to give a name to`);
+      return [Number(raw), name];
+    }),
+  );
+}
+
+const wide = (type: TagType): boolean => type.endsWith('64');
+
+function demand(condition: boolean, problem: string): asserts condition {
+  if (!condition) throw new Error(problem);
+}
