@@ -12,7 +12,7 @@ import type { GatewayStatus } from '../../model/status.js';
 import { Child } from './child.js';
 import { type DemoPorts, gatewayConfig, ingestConfig } from './configs.js';
 import type { Outage } from './plan.js';
-import { choosePorts } from './ports.js';
+import { Ports } from './ports.js';
 import { type Reconciliation, reconcile } from './reconcile.js';
 
 export interface DemoOptions {
@@ -87,6 +87,8 @@ export async function runDemo(options: DemoOptions): Promise<DemoResult> {
   }
 }
 
+const portOf = (url: unknown): number => Number(new URL(url as string).port);
+
 class Plant {
   private readonly options: DemoOptions;
   private readonly dir: string;
@@ -106,32 +108,54 @@ class Plant {
   }
 
   static async open(options: DemoOptions, dir: string, closer: Closer): Promise<Plant> {
-    const { ports, replaced } = await choosePorts();
-    options.onStart({ ports, replaced, dir });
-    writeFileSync(join(dir, 'gateway.yaml'), gatewayConfig(ports, join(dir, 'gateway')));
-    writeFileSync(join(dir, 'ingest.yaml'), ingestConfig(ports, join(dir, 'ingest')));
+    const ports = new Ports();
     const children: Child[] = [];
-    const start = async (name: string, ...args: (string | number)[]) => {
-      const child = await Child.start(name, options.program, [...args.map(String), '--json'], join(dir, `${name}.log`));
+    const start = async (
+      name: string,
+      wanted: readonly (keyof DemoPorts)[],
+      args: () => readonly (string | number)[],
+      bound: (ready: Record<string, unknown>) => Partial<DemoPorts>,
+    ) => {
+      const log = join(dir, `${name}.log`);
+      const child = await ports.start(wanted, () =>
+        Child.start(name, options.program, [...args().map(String), '--json'], log),
+      );
       closer.push(name, () => child.kill());
       children.push(child);
+      ports.tell(bound(child.ready));
     };
-    await start(
-      'plc',
+    const port = ({ port }: Record<string, unknown>) => port as number;
+    const truth = join(dir, 'truth.ndjson');
+    const plc = () => ['simulate', 'plc', '--port', ports.now.plc, '--seed', options.seed, '--truth', truth];
+    await start('plc', ['plc'], plc, (ready) => ({ plc: port(ready) }));
+    const cloud = () => ['simulate', 'cloud', '--port', ports.now.cloud];
+    await start('cloud', ['cloud'], cloud, (ready) => ({ cloud: port(ready) }));
+    const line = () => [
       'simulate',
-      'plc',
+      'wan',
       '--port',
-      ports.plc,
-      '--seed',
-      options.seed,
-      '--truth',
-      join(dir, 'truth.ndjson'),
-    );
-    await start('cloud', 'simulate', 'cloud', '--port', ports.cloud);
-    await start('wan', 'simulate', 'wan', '--port', ports.wan, '--to', `127.0.0.1:${ports.cloud}`, '--latency', '25ms');
-    await start('ingest', 'ingest', '--config', join(dir, 'ingest.yaml'));
-    await start('gateway', 'gateway', '--config', join(dir, 'gateway.yaml'));
-    return new Plant(options, dir, ports, children);
+      ports.now.wan,
+      '--to',
+      `127.0.0.1:${ports.now.cloud}`,
+      '--latency',
+      '25ms',
+    ];
+    await start('wan', ['wan'], line, (ready) => ({ wan: port(ready) }));
+    const ingest = () => ['ingest', '--config', write('ingest', ingestConfig(ports.now, join(dir, 'ingest')))];
+    await start('ingest', ['ingestWeb'], ingest, ({ web }) => ({ ingestWeb: portOf(web) }));
+    const gateway = () => ['gateway', '--config', write('gateway', gatewayConfig(ports.now, join(dir, 'gateway')))];
+    await start('gateway', ['mqtt', 'ws', 'web'], gateway, ({ mqtt, web }) => {
+      const [tcp, webSocket] = mqtt as string[];
+      return { mqtt: portOf(tcp), ws: portOf(webSocket), web: portOf(web) };
+    });
+    options.onStart({ ports: ports.now, replaced: ports.replaced, dir });
+    return new Plant(options, dir, ports.now, children);
+
+    function write(name: string, config: string): string {
+      const file = join(dir, `${name}.yaml`);
+      writeFileSync(file, config);
+      return file;
+    }
   }
 
   /** The run itself: cuts the line as planned and reports once a second. */

@@ -1,30 +1,46 @@
 import { createServer } from 'node:net';
 import type { DemoPorts } from './configs.js';
 
-/** What each part would like to have; what is taken is replaced by a free one. */
+/** What each part would like to have. */
 const WISHES: DemoPorts = { mqtt: 1883, ws: 9001, web: 8080, plc: 5020, wan: 1885, cloud: 1884, ingestWeb: 8081 };
 
-export async function choosePorts(): Promise<{ ports: DemoPorts; replaced: readonly string[] }> {
-  const ports: Record<string, number> = {};
-  const replaced: string[] = [];
-  for (const [name, wish] of Object.entries(WISHES)) {
-    const taken = new Set(Object.values(ports));
-    let port = await tryPort(wish);
-    while (port === undefined || taken.has(port)) port = await tryPort(0);
-    if (port !== wish) replaced.push(`${name} ${wish} is taken, using ${port}`);
-    ports[name] = port;
+/** The ports of the demo's parts; one that is taken is replaced by any free one, which its part tells when it has it. */
+export class Ports {
+  private readonly ports: Record<keyof DemoPorts, number> = { ...WISHES };
+
+  /** As they are now: 0 where a part is still to find one. */
+  get now(): DemoPorts {
+    return { ...this.ports };
   }
-  return { ports: ports as unknown as DemoPorts, replaced };
+
+  /** What has been replaced, in words. */
+  get replaced(): string[] {
+    const names = Object.keys(WISHES) as (keyof DemoPorts)[];
+    return names
+      .filter((name) => this.ports[name] !== WISHES[name])
+      .map((name) => `${name} ${WISHES[name]} is taken, using ${this.ports[name]}`);
+  }
+
+  /** Starts a part with the ports it wants, and once more with any free ones: a port can be taken at the last moment. */
+  async start<T>(wanted: readonly (keyof DemoPorts)[], start: () => Promise<T>): Promise<T> {
+    for (const name of wanted) if (await isTaken(this.ports[name])) this.ports[name] = 0;
+    try {
+      return await start();
+    } catch {
+      for (const name of wanted) this.ports[name] = 0;
+      return start();
+    }
+  }
+
+  tell(bound: Partial<DemoPorts>): void {
+    Object.assign(this.ports, bound);
+  }
 }
 
-/** The port if it can be listened on, undefined if not; 0 finds a free one. */
-function tryPort(port: number): Promise<number | undefined> {
+function isTaken(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const server = createServer();
-    server.once('error', () => resolve(undefined));
-    server.listen(port, '127.0.0.1', () => {
-      const bound = (server.address() as { port: number }).port;
-      server.close(() => resolve(bound));
-    });
+    server.once('error', () => resolve(true));
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(false)));
   });
 }
