@@ -38,8 +38,8 @@ export interface DiskOptions {
 }
 
 const BLOCK_BYTES = 4096;
-/** It may be lost altogether: a start builds it anew. */
-const VOLATILE = /-shm$/;
+/** They may be lost altogether: a start builds them anew. */
+const VOLATILE = /-(shm|ballast)$/;
 
 export class Disk {
   private readonly options: DiskOptions;
