@@ -11,7 +11,7 @@ import { openCloud } from '../helpers/uplink.js';
 import { until } from '../helpers/wait.js';
 
 /** More than the smallest spool holds. */
-const MESSAGES = 30;
+const MESSAGES = 80;
 const PAYLOAD = Buffer.alloc(64 * 1024, 'x');
 
 /** A gateway with the smallest spool there is, and with a cloud that is not there yet. */
@@ -21,7 +21,7 @@ async function openGateway(t: TestContext, whenFull: string) {
     gateway: { id: 'full' },
     broker: { listeners: [{ url: 'mqtt://127.0.0.1:0', anonymous: true }], whenFull },
     bridge: { topics: ['bridged/#'] },
-    spool: { bytesMax: '1MiB', diskFreeMin: '0B' },
+    spool: { bytesMax: '4MiB', diskFreeMin: '0B' },
     upstream: {
       url: `mqtt://127.0.0.1:${cloudPort}`,
       backoff: { min: '20ms', max: '100ms' },
