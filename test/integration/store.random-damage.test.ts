@@ -78,7 +78,7 @@ test('random harm to file and log: every start succeeds, nothing foreign turns u
     const at = random.int(0, whole.length - 1);
     const kind = random.int(0, 3);
     if (kind === 0) whole[at] = (whole[at] as number) ^ (1 << random.int(0, 7));
-    else if (kind === 1) whole.fill(0, at, at + 512);
+    else if (kind === 1) whole.fill(0, at, Math.min(at + 512, whole.length));
     else if (kind === 2) for (let n = 0; n < 4096 && at + n < whole.length; n++) whole[at + n] = random.int(0, 255);
     writeFileSync(file, kind === 3 ? whole.subarray(0, at) : whole);
     const what = `SEED=${SEED} round ${round}: kind ${kind} at ${at} of ${file === path ? 'the file' : 'the log'}`;

@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { reconcile } from '../../src/sim/demo/reconcile.js';
 import { SimulatedPlc } from '../../src/sim/plc.js';
 import { historianFile, lineReader, openGateway, openIngestProgram, spoolFile } from '../helpers/chain.js';
+import { ask } from '../helpers/historian.js';
 import { Mosquitto } from '../helpers/mosquitto.js';
 import { peer } from '../helpers/peers.js';
 import { tempDir } from '../helpers/tmp.js';
@@ -58,8 +59,9 @@ for (const protocolVersion of [4, 5] as const)
       { stored: served, holes: 0, conflicts: 0, quarantined: 0, deadBatches: 0 },
     );
     await plc.close();
-    const { assets, gaps } = reconcile({ truthFile, historianFile: historianFile(dir), spoolFile: spoolFile(dir) });
-    assert.equal(gaps, 0);
+    const { assets } = reconcile({ truthFile, historianFile: historianFile(dir), spoolFile: spoolFile(dir) });
+    // A busy machine may skip a poll, which is no loss of what was served, and a record says so.
+    assert.deepEqual(ask(historianFile(dir), "SELECT * FROM gaps WHERE reason <> 'polls-skipped'"), []);
     for (const { asset, lost, foreign, produced } of assets) {
       assert.ok(produced > 0);
       assert.deepEqual({ lost, foreign }, { lost: 0, foreign: 0 }, asset);
