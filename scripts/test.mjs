@@ -14,7 +14,7 @@ if (files.length === 0) {
 }
 const run = spawnSync(
   process.execPath,
-  ['--enable-source-maps', '--test', '--test-concurrency=2', '--test-timeout=120000', ...files],
+  ['--enable-source-maps', '--test', '--test-concurrency=2', '--test-timeout=300000', ...files],
   { stdio: 'inherit' },
 );
 process.exit(run.status ?? 70);
