@@ -17,7 +17,7 @@ import type { Caution, Suspect } from './suspicion.js';
 import type { UpstreamLink, Verdict } from './upstream.js';
 
 /** Read and encoded ahead of the link: enough that it never waits for the encoder, few enough to throw away. */
-const AHEAD_MAX = 4;
+const AHEAD_MAX = 6;
 /** Bytes of one read as they lie in the spool; their batch is several times smaller. */
 const READ_BYTES_MAX = 4 * 1024 * 1024;
 const DRAIN_LOOK_MS = 5;
@@ -179,27 +179,37 @@ export class Carrier {
     if (this.reading || this.stopping || this.ahead.length >= AHEAD_MAX || this.dueInMs() > 0) return;
     this.reading = true;
     void this.read()
-      .catch((error) => this.end(messageOf(error)))
-      .finally(() => {
-        this.reading = false;
-        this.wake.notify();
-      });
+      .then(
+        (isOver) => {
+          if (isOver) this.reading = false;
+        },
+        (error) => this.end(messageOf(error)),
+      )
+      .finally(() => this.wake.notify());
   }
 
-  /** Reads are one after the other, because each starts where the last one ended; encoding overlaps with them. */
-  private async read(): Promise<void> {
+  /**
+   * Reads are one after the other, because each starts where the last one ended; the next one fetches while these rows are
+   * encoded. Resolves with whether it is for the caller to say that the reading is over.
+   */
+  private async read(): Promise<boolean> {
     const { spool, batcher } = this.options;
     const { rows, lost, unsound } = await spool.read(this.readAfter, this.rowsMax(), READ_BYTES_MAX);
-    if (unsound.length > 0) return this.setAsideUnsound(unsound);
+    if (unsound.length > 0) {
+      await this.setAsideUnsound(unsound);
+      return true;
+    }
     const newest = rows.at(-1);
     this.unreadSince = this.options.clock.mono();
     const entry: Ahead = { batches: undefined };
     if (!newest) {
       await this.readLost(lost, entry);
-      return;
+      return true;
     }
     this.readAfter = newest.seq;
     this.ahead.push(entry);
+    this.reading = false;
+    this.readAhead();
     void batcher
       .encode(rows, this.limits, lost)
       .then((batches) => this.setAsideOversize(batches))
@@ -208,6 +218,7 @@ export class Carrier {
         this.wake.notify();
       })
       .catch((error) => this.end(messageOf(error)));
+    return false;
   }
 
   /** Then it is read again from the same place, and the cloud is told with what is around them. */

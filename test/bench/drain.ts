@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { Batcher } from '../../src/bridge/batcher.js';
 import { MqttUpstream } from '../../src/bridge/mqtt-upstream.js';
 import { Replayer } from '../../src/bridge/replayer.js';
@@ -62,7 +63,7 @@ function* plant(rows: number): Generator<SpoolInput> {
   }
 }
 
-/** Fills a spool, then measures from the start of the connection until the last row has been released. */
+/** Fills a spool, then measures from the moment the link is up until the last row has been acknowledged. */
 export async function drain(path: string, rows: number, rttMs: number): Promise<DrainResult> {
   const store = await Store.open({ path, tables: [Spool.tables] });
   const spool = await Spool.open(store, systemClock);
@@ -112,10 +113,10 @@ export async function drain(path: string, rows: number, rttMs: number): Promise<
     clock: systemClock,
     log: silentLog,
   });
-  const startedAt = performance.now();
   replayer.start();
-  while (replayer.status(0).rowsAcknowledged < rows)
-    await spool.changed().then(() => new Promise((resolve) => setImmediate(resolve)));
+  while (replayer.status(0).connects === 0) await delay(1);
+  const startedAt = performance.now();
+  while (replayer.status(0).rowsAcknowledged < rows) await delay(1);
   const elapsed = performance.now() - startedAt;
   const { bytesSent, rowsSent } = replayer.status(0);
   batches = Number(
