@@ -87,7 +87,9 @@ export class Intake {
     }
     this.bridged++;
     const droppable = identity?.type !== 'g' && this.options.classes.isDroppable(message.topic);
-    const input: SpoolInput = { ...this.pick(message), ...(identity ?? this.identify(message)), droppable };
+    const { topic, payload, qos, retain, props } = message;
+    const { type, asset, metric, deviceTs } = identity ?? this.identify(message);
+    const input: SpoolInput = { topic, payload, qos, retain, props, type, asset, metric, deviceTs, droppable };
     const queue = droppable ? this.held.droppable : this.held.kept;
     if (queue.length === 0 && this.options.hasRoom(droppable)) spool.submit(operations, input, done);
     else if (this.options.refuses && message.refusable)
@@ -107,10 +109,6 @@ export class Intake {
     this.timer = undefined;
     const waiting = [...this.held.kept.splice(0), ...this.held.droppable.splice(0)];
     for (const { done } of waiting) done(new HoldfastError('spool.closed', 'the gateway is stopping'), NO_RESULTS, 0);
-  }
-
-  private pick({ topic, payload, qos, retain, props }: Message): Message {
-    return { topic, payload, qos, retain, props };
   }
 
   private identify(message: Message): Identity {

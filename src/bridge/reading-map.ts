@@ -10,11 +10,19 @@ export interface ReadingRule {
   readonly ignoreKeys: readonly string[];
 }
 
+interface FoundRule {
+  readonly fields: Readonly<Record<string, string>>;
+  readonly ignoreKeys: ReadonlySet<string>;
+}
+
+/** A plant's topics repeat for ever, so this many remembered answers serve nearly every message. */
+const REMEMBERED_TOPICS_MAX = 10_000;
 const OPAQUE: Identity = { type: 'p', asset: null, metric: null, deviceTs: null };
 
 /** Finds out which published messages are readings: topic to asset and metric, payload to time and type. */
 export class ReadingMap {
   private readonly rules: readonly { template: TopicTemplate; ignoreKeys: ReadonlySet<string> }[];
+  private readonly remembered = new Map<string, FoundRule | null>();
 
   constructor(rules: readonly ReadingRule[]) {
     this.rules = rules.map(({ topic, ignoreKeys }) => ({
@@ -28,13 +36,29 @@ export class ReadingMap {
    * no reading; it then travels as it is, so that nothing of it is lost.
    */
   identify({ topic, payload }: Message): Identity | { readonly problem: string } {
-    for (const { template, ignoreKeys } of this.rules) {
-      const fields = template.match(topic);
-      if (!fields) continue;
+    const rule = this.ruleOf(topic);
+    if (rule) {
+      const { fields, ignoreKeys } = rule;
       const reading = parseReadingPayload(payload, undefined, ignoreKeys);
       if ('problem' in reading) return reading;
       return { type: reading.type, asset: fields.asset ?? null, metric: fields.metric ?? null, deviceTs: reading.ts };
     }
     return OPAQUE;
+  }
+
+  private ruleOf(topic: string): FoundRule | null {
+    const known = this.remembered.get(topic);
+    if (known !== undefined) return known;
+    let found: FoundRule | null = null;
+    for (const { template, ignoreKeys } of this.rules) {
+      const fields = template.match(topic);
+      if (!fields) continue;
+      found = { fields, ignoreKeys };
+      break;
+    }
+    // Starting over is cheaper than keeping an order of use, and happens only to a flood of new topics.
+    if (this.remembered.size >= REMEMBERED_TOPICS_MAX) this.remembered.clear();
+    this.remembered.set(topic, found);
+    return found;
   }
 }

@@ -10,6 +10,7 @@ const QOS_BITS = 0b11;
 const RETAIN_BIT = 0b100;
 const DROPPABLE_BIT = 0b1000;
 const TYPE_SHIFT = 4;
+const TYPE_BITS = Object.fromEntries(TYPES.map((type, i) => [type, i << TYPE_SHIFT])) as Record<ValueType, number>;
 const FIRST_READING_TYPE = TYPES.indexOf('f');
 
 interface Flagged {
@@ -20,7 +21,7 @@ interface Flagged {
 }
 
 export function flagsOf({ qos, retain, type, droppable }: Flagged): number {
-  return qos | (retain ? RETAIN_BIT : 0) | (droppable ? DROPPABLE_BIT : 0) | (TYPES.indexOf(type) << TYPE_SHIFT);
+  return qos | (retain ? RETAIN_BIT : 0) | (droppable ? DROPPABLE_BIT : 0) | TYPE_BITS[type];
 }
 
 export function fromFlags(flags: number): Flagged & { readonly droppable: boolean } {

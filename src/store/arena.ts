@@ -38,7 +38,7 @@ export class ArenaWriter {
   }
 
   write(unit: Unit): void {
-    assert(unit.length <= UNIT_OPERATIONS_MAX, 'a unit is bounded', { operations: unit.length });
+    if (unit.length > UNIT_OPERATIONS_MAX) assert(false, 'a unit is bounded', { operations: unit.length });
     this.room(2);
     this.at = this.buffer.writeUInt16LE(unit.length, this.at);
     for (const { op, args, guard } of unit) {
