@@ -12,10 +12,10 @@ import { encodeReadingPayload } from '../../src/wire/reading.js';
 import { holdfast } from './peers.js';
 
 export interface DrainResult {
+  readonly rows: number;
   readonly rttMs: number;
   readonly rowsPerSecond: number;
   readonly bytesPerReading: number;
-  readonly batches: number;
 }
 
 const ASSETS = 4;
@@ -86,7 +86,6 @@ export async function drain(path: string, rows: number, rttMs: number): Promise<
         )
       : cloud;
   const gateway = 'bench' as GatewayId;
-  let batches = 0;
   const batcher = new Batcher({ source: { gateway, epoch: spool.epoch }, format: 'columns', compression: 'gzip' });
   const replayer = new Replayer({
     spool,
@@ -119,13 +118,9 @@ export async function drain(path: string, rows: number, rttMs: number): Promise<
   while (replayer.status(0).rowsAcknowledged < rows) await delay(1);
   const elapsed = performance.now() - startedAt;
   const { bytesSent, rowsSent } = replayer.status(0);
-  batches = Number(
-    ((await cloud.ask({ stats: true })) as { stats: { publishes?: number } }).stats.publishes ??
-      Math.ceil(rowsSent / 500),
-  );
   await replayer.stop(0);
   if (wan !== cloud) await wan.stop();
   await cloud.stop();
   await store.close();
-  return { rttMs, rowsPerSecond: Math.round((rows / elapsed) * 1000), bytesPerReading: bytesSent / rowsSent, batches };
+  return { rows, rttMs, rowsPerSecond: Math.round((rows / elapsed) * 1000), bytesPerReading: bytesSent / rowsSent };
 }
