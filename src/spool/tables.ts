@@ -211,15 +211,7 @@ function open(db: Database): OpenTables {
   load();
 
   /** Gives a row its seq, and counts it. */
-  const count = (
-    payload: Uint8Array,
-    props: Uint8Array | null,
-    flags: number,
-    asset: string | null,
-    metric: string | null,
-    deviceTs: number | null,
-    enqueuedAt: number,
-  ): number => {
+  const count = (...[, payload, props, flags, asset, metric, deviceTs, enqueuedAt]: InsertArgs): number => {
     const seq = ++tail;
     if (state.rows === 0) {
       head = seq;
@@ -235,28 +227,19 @@ function open(db: Database): OpenTables {
     dirty = true;
     return seq;
   };
-  const insert = (
-    topic: string,
-    payload: Uint8Array,
-    props: Uint8Array | null,
-    flags: number,
-    asset: string | null,
-    metric: string | null,
-    deviceTs: number | null,
-    enqueuedAt: number,
-  ): number => {
+  const insert: Rows['insert'] = (topic, payload, props, flags, asset, metric, deviceTs, enqueuedAt) => {
     const sum = checksum(topic, payload, props, flags, asset, metric, deviceTs);
     gathered.push(topic, payload, props, flags, asset, metric, deviceTs, enqueuedAt, sum);
-    const seq = count(payload, props, flags, asset, metric, deviceTs, enqueuedAt);
+    const seq = count(topic, payload, props, flags, asset, metric, deviceTs, enqueuedAt);
     if (gathered.length === INSERT_ROWS * COLUMNS) flush();
     return seq;
   };
-  const insertNow = (...row: InsertArgs): number => {
-    const [topic, payload, props, flags, asset, metric, deviceTs, enqueuedAt] = row;
+  const insertNow: Rows['insertNow'] = (...row) => {
+    const [topic, payload, props, flags, asset, metric, deviceTs] = row;
     flush();
     const sum = checksum(topic, payload, props, flags, asset, metric, deviceTs);
     const { lastInsertRowid } = insertOne.run(...row, sum);
-    const seq = count(payload, props, flags, asset, metric, deviceTs, enqueuedAt);
+    const seq = count(...row);
     if (Number(lastInsertRowid) !== seq) assert(false, 'the sequence rises by one', { lastInsertRowid, seq });
     return seq;
   };

@@ -9,25 +9,18 @@ import { assert, assertNever } from '../lib/assert.js';
 import { HoldfastError, messageOf, systemCodeOf } from '../lib/errors.js';
 import { markIfIoError } from '../lib/sqlite-io-error.js';
 import { ArenaReader } from './arena.js';
-import { Ballast } from './ballast.js';
 import { Checkpoints } from './checkpoints.js';
-import { markClosed, markOpen, migrate } from './database.js';
+import { markClosed, migrate } from './database.js';
 import { isFullError, unlessFull } from './full.js';
 import { type Batch, buffersOf, type Failure, type Reply, type Request, type WorkerOptions } from './protocol.js';
 import { isDamage, openSound, suspect } from './recovery.js';
-import type { Damage, OpenTables, Operation, Query, Tables } from './tables.js';
+import { Space } from './space.js';
+import type { Damage, OpenTables, Query, Tables } from './tables.js';
+import { Units } from './units.js';
 
 /** Codes after which the file must not be written again: what reached the device is unknown. */
 const FATAL = /^SQLITE_(IOERR|CORRUPT|NOTADB|CANTOPEN|READONLY|NOMEM)/;
-/**
- * A file that is more than half empty is worth shrinking, in steps that hold the thread for about a millisecond. Below
- * this many pages the free ones are kept: the next rows will want them.
- */
-const VACUUM_FREE_PAGES_MIN = 1_000;
-const VACUUM_STEP_PAGES = 64;
 const VACUUM_IDLE_MS = 50;
-/** SQLite may refuse a row that needs several pages some pages before the limit. */
-const LIMIT_MARGIN_PAGES = 64;
 
 const port = parentPort;
 assert(port, 'the store worker runs in a worker thread');
@@ -35,45 +28,34 @@ assert(port, 'the store worker runs in a worker thread');
 class StoreThread {
   private readonly db: Database;
   private readonly path: string;
-  private readonly options: WorkerOptions;
   private readonly lock: Database;
   private readonly damage: Damage | undefined;
   private readonly healed: boolean;
   private readonly checkpoints: Checkpoints;
   private readonly owners: OpenTables[] = [];
   private readonly operationNames: string[] = [];
-  private readonly operations: Operation[] = [];
+  private readonly units = new Units();
+  private readonly space: Space;
   private readonly queries = new Map<string, Query>();
   private readonly gaugeNames: string[] = [];
   private readonly begin;
   private readonly commit;
   private readonly rollback;
-  private readonly pageCount;
-  private readonly freePages;
   private vacuumTimer: NodeJS.Timeout | undefined;
   private hasFailed = false;
-  private readonly ballast: Ballast | undefined;
-  /** The device, and not just the file's limit, is full: only what makes room is run. */
-  private squeezed = false;
-  /** The file says that it has a log. Nothing is committed before. */
-  private marked = false;
 
   constructor(options: WorkerOptions, modules: readonly Tables[]) {
     this.path = resolve(options.path);
-    this.options = options;
     const { db, lock, damage, healed } = openSound(options, modules);
     this.db = db;
     this.lock = lock;
     this.damage = damage;
     this.healed = healed;
     this.checkpoints = new Checkpoints(this.db, options.logPagesMax);
-    if (options.pagesMax !== undefined) this.db.pragma(`max_page_count = ${options.pagesMax}`);
-    if (options.ballastBytes !== undefined) this.ballast = new Ballast(this.path, options.ballastBytes);
+    this.space = new Space(this.db, this.path, options);
     this.begin = this.db.prepare('BEGIN IMMEDIATE');
     this.commit = this.db.prepare('COMMIT');
     this.rollback = this.db.prepare('ROLLBACK');
-    this.pageCount = this.db.prepare('PRAGMA page_count').pluck();
-    this.freePages = this.db.prepare('PRAGMA freelist_count').pluck();
     try {
       this.openTables(modules);
     } catch (error) {
@@ -85,17 +67,14 @@ class StoreThread {
   }
 
   private openTables(modules: readonly Tables[]): void {
-    if (!this.mark()) {
-      this.squeeze();
-      this.mark();
-    } else if (this.ballast?.restore() === false) this.squeezed = true;
+    this.space.settle();
     for (const module of modules) {
       migrate(this.db, module);
       const owner = module.open(this.db);
       this.owners.push(owner);
       for (const [name, operation] of Object.entries(owner.operations)) {
         this.operationNames.push(`${module.name}.${name}`);
-        this.operations.push(operation);
+        this.units.operations.push(operation);
       }
       for (const [name, query] of Object.entries(owner.queries)) this.queries.set(`${module.name}.${name}`, query);
       for (const name of Object.keys(owner.gauges?.() ?? {})) this.gaugeNames.push(`${module.name}.${name}`);
@@ -171,7 +150,7 @@ class StoreThread {
 
   private group(id: number, group: Batch | null, riders: Batch | null): Reply {
     try {
-      if (this.squeezed && !this.relax()) return this.drain(id, group, riders);
+      if (this.space.isSqueezed && !this.space.relax()) return this.drain(id, group, riders);
     } catch (error) {
       const failure = describe(error);
       return FATAL.test(failure.code) ? { kind: 'failed', failure } : this.drain(id, group, riders);
@@ -180,14 +159,15 @@ class StoreThread {
     const failures = new Map<number, Failure>();
     try {
       this.transaction(() => {
-        if (riders) this.units(riders, undefined);
-        if (group) this.units(group, results);
-        this.vacuumStep();
+        if (riders) this.units.run(riders);
+        if (group) this.units.run(group, results);
+        this.space.vacuumStep();
       });
     } catch (error) {
       const failure = describe(error);
       if (FATAL.test(failure.code)) return { kind: 'failed', failure };
-      if (isFullError(error)) return this.isAtLimit() ? this.full(id, group, riders) : this.drain(id, group, riders);
+      if (isFullError(error))
+        return this.space.isAtLimit ? this.full(id, group, riders) : this.drain(id, group, riders);
       const fatal = this.oneByOne(group, riders, results, failures);
       if (fatal) return { kind: 'failed', failure: fatal };
     }
@@ -215,13 +195,13 @@ class StoreThread {
     let ridersLeft = riders;
     let left = group;
     try {
-      if (riders) this.transaction(() => this.units(riders, undefined));
+      if (riders) this.transaction(() => this.units.run(riders));
       ridersLeft = null;
       for (let share = left?.units ?? 0; left && left.units > 0 && share > 0; ) {
         const part: Batch = { ...left, units: Math.min(share, left.units) };
         const done = group ? group.operations - left.operations : 0;
         try {
-          const [end, operations] = this.transaction(() => this.units(part, results.subarray(done)));
+          const [end, operations] = this.transaction(() => this.units.run(part, results.subarray(done)));
           left = { ...left, start: end, units: left.units - part.units, operations: left.operations - operations };
         } catch (error) {
           if (!isFullError(error)) throw error;
@@ -247,11 +227,11 @@ class StoreThread {
     const results = new Float64Array(0);
     let left = riders;
     try {
-      this.squeeze();
-      if (this.mark()) {
-        if (riders) this.transaction(() => this.units(riders, undefined));
+      this.space.squeeze();
+      if (this.space.mark()) {
+        if (riders) this.transaction(() => this.units.run(riders));
         left = null;
-        this.giveBack();
+        this.space.giveBack();
       }
     } catch (error) {
       const failure = describe(error);
@@ -260,44 +240,6 @@ class StoreThread {
     }
     if (!group && !left) return this.committed(id, results, new Map(), null);
     return { kind: 'full', id, done: 0, results, group, riders: left, gauges: this.gauges() };
-  }
-
-  private squeeze(): void {
-    this.squeezed = true;
-    this.ballast?.release();
-  }
-
-  /** Returns whether there is room again. Without a ballast it is simply tried. */
-  private relax(): boolean {
-    this.squeezed = !this.mark() || this.ballast?.restore() === false;
-    return !this.squeezed;
-  }
-
-  private mark(): boolean {
-    if (!this.marked) {
-      unlessFull(() => {
-        markOpen(this.db, { path: this.path });
-        this.marked = true;
-      });
-    }
-    return this.marked;
-  }
-
-  /** Every free page, step by step, so that no step needs more log than the ballast has left. */
-  private giveBack(): void {
-    for (let before = Number.POSITIVE_INFINITY; ; ) {
-      this.db.pragma('wal_checkpoint(PASSIVE)');
-      const free = this.freePages.get() as number;
-      if (free === 0 || free >= before) return;
-      before = free;
-      this.db.pragma(`incremental_vacuum(${VACUUM_STEP_PAGES})`);
-    }
-  }
-
-  private isAtLimit(): boolean {
-    const { pagesMax } = this.options;
-    if (!this.ballast || pagesMax === undefined) return true;
-    return (this.pageCount.get() as number) >= pagesMax - LIMIT_MARGIN_PAGES;
   }
 
   /** One bad statement must not fail its neighbours: again, each unit in a transaction of its own. */
@@ -316,12 +258,12 @@ class StoreThread {
       for (let unit = 0, at = 0; unit < batch.units; unit++) {
         const start = reader.offset;
         try {
-          at = this.transaction(() => this.unit(reader, into, at));
+          at = this.transaction(() => this.units.runOne(reader, into, at));
         } catch (error) {
           const failure = describe(error);
           if (FATAL.test(failure.code)) return failure;
           reader.seek(start);
-          at = this.skip(reader, into, at);
+          at = this.units.passOver(reader, into, at);
           if (into) failures.set(unit, failure);
         }
       }
@@ -344,40 +286,6 @@ class StoreThread {
     }
   }
 
-  /** Returns where in the buffer it ended, and how many operations there were. */
-  private units(batch: Batch, results: Float64Array | undefined): [end: number, operations: number] {
-    const reader = new ArenaReader(batch.buffer, batch.start);
-    let at = 0;
-    for (let unit = 0; unit < batch.units; unit++) at = this.unit(reader, results, at);
-    return [reader.offset, at];
-  }
-
-  private unit(reader: ArenaReader, results: Float64Array | undefined, at: number): number {
-    let skipping = false;
-    for (let left = reader.count(); left > 0; left--, at++) {
-      const operation = this.operations[reader.byte()];
-      const guard = reader.byte() === 1;
-      const args: unknown[] = [];
-      for (let n = reader.byte(); n > 0; n--) args.push(reader.value());
-      if (skipping) continue;
-      assert(operation, 'a unit names a known operation');
-      const result = operation(...(args as never[]));
-      if (results) results[at] = result ?? Number.NaN;
-      skipping = guard && result === 0;
-    }
-    return at;
-  }
-
-  private skip(reader: ArenaReader, results: Float64Array | undefined, at: number): number {
-    for (let left = reader.count(); left > 0; left--, at++) {
-      reader.byte();
-      reader.byte();
-      for (let n = reader.byte(); n > 0; n--) reader.value();
-      if (results) results[at] = Number.NaN;
-    }
-    return at;
-  }
-
   private query(id: number, name: string, args: readonly unknown[]): Reply {
     const query = this.queries.get(name);
     try {
@@ -390,19 +298,10 @@ class StoreThread {
     }
   }
 
-  /** Gives pages of deleted rows back to the file system, a little at a time. */
-  private vacuumStep(): boolean {
-    const free = this.freePages.get() as number;
-    if (free < VACUUM_FREE_PAGES_MIN) return false;
-    if (free < (this.pageCount.get() as number) / 2) return false;
-    this.db.pragma(`incremental_vacuum(${VACUUM_STEP_PAGES})`);
-    return true;
-  }
-
   private vacuumWhileIdle(): void {
     this.vacuumTimer = undefined;
     this.orFail(() => {
-      if (!this.vacuumStep()) return;
+      if (!this.space.vacuumStep()) return;
       this.checkpoints.whenDue();
       this.vacuumTimer = setTimeout(() => this.vacuumWhileIdle(), 1);
     });
@@ -411,7 +310,7 @@ class StoreThread {
   private gauges(): Float64Array {
     const values: number[] = [];
     for (const owner of this.owners) values.push(...Object.values(owner.gauges?.() ?? {}));
-    values.push(this.pageCount.get() as number, this.freePages.get() as number);
+    values.push(this.space.pages, this.space.free);
     return Float64Array.from(values);
   }
 }
