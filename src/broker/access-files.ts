@@ -11,7 +11,7 @@ import { Decisions } from './decisions.js';
 import { allOrProblems } from './line-problem.js';
 import { LoginGuard } from './login-guard.js';
 import { type Passwords, readPasswords } from './password-file.js';
-import { type PasswordHash, verify } from './password-hash.js';
+import { decoyOf, type PasswordHash, verify } from './password-hash.js';
 
 export interface AccessFilesOptions {
   readonly passwordFile: string | undefined;
@@ -118,12 +118,6 @@ async function read({ passwordFile, aclFile }: AccessFilesOptions): Promise<Cont
       if (aclFile !== undefined) rules = new Decisions(await Acl.read(aclFile));
     })(),
   ]);
-  return { passwords, rules, decoy: decoyFor(passwords), right: new Map() };
-}
-
-/** As slow as the slowest hash of the file. */
-function decoyFor(passwords: Passwords | null): PasswordHash {
-  let iterations = 1;
-  for (const { hash } of passwords?.values() ?? []) iterations = Math.max(iterations, hash.iterations ?? 1);
-  return { iterations, salt: randomBytes(12), hash: randomBytes(64) };
+  const hashes = [...((passwords as Passwords | null)?.values() ?? [])].map(({ hash }) => hash);
+  return { passwords, rules, decoy: decoyOf(hashes), right: new Map() };
 }

@@ -26,6 +26,13 @@ export async function admitClient(
     }
     return await sessions.attach(connection, { clientId, user: principal.user, cleanStart, expiryS, will });
   } catch (error) {
-    return error instanceof ProtocolError ? error : new ProtocolError(REASON.implementationError, messageOf(error));
+    if (error instanceof ProtocolError) return error;
+    // The cause is for the operator; a client that is not let in learns nothing of our inside.
+    const heldBack = shared.complaints.pass('admission');
+    if (heldBack !== undefined) {
+      const fields = { address: entrance.address, client: clientId, cause: messageOf(error), heldBack };
+      shared.log.error(fields, 'A client could not be let in');
+    }
+    return new ProtocolError(REASON.implementationError, 'internal error');
   }
 }

@@ -37,6 +37,11 @@ import { sharedParts } from './topics.js';
 
 /** After the end of our side, for the client to read the reason: a reset at once would swallow it. */
 const LINGER_MS = 500;
+/**
+ * Once its CONNECT is here a client waits for us, for its turn among the logins above all: after a restart all of a plant
+ * come at once, and a password may take a quarter of a second. As long as clients themselves wait for the answer.
+ */
+const LOGIN_TIMEOUT_MS = 30_000;
 /** A client that is silent for one and a half times its keepalive is gone [MQTT-3.1.2-22]. */
 const KEEPALIVE_GRACE = 1.5;
 const PINGRESP = Buffer.from([0xd0, 0]);
@@ -107,7 +112,8 @@ export class Connection implements ControlOwner, PacketOwner, InboundOwner, Subs
   tick(now: number): void {
     if (this.isClosed) return;
     if (!this.isReady) {
-      if (now - this.openedAt > this.context.shared.limits.connectTimeoutMs) this.close();
+      const timeoutMs = this.handshake ? LOGIN_TIMEOUT_MS : this.context.shared.limits.connectTimeoutMs;
+      if (now - this.openedAt > timeoutMs) this.close();
       return;
     }
     const keepaliveMs = (this.handshake?.keepaliveS ?? 0) * 1000 * KEEPALIVE_GRACE;

@@ -1,14 +1,15 @@
 import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import { InvalidArgumentError } from 'commander';
-import { deletePassword, setPassword } from '../gateway/access.js';
+import { InvalidArgumentError, Option } from 'commander';
+import { deletePassword, type NewHash, setPassword } from '../gateway/access.js';
 import { EXIT, type ExitCode, HoldfastError } from '../lib/errors.js';
 import type { CliCommand, Io } from './command.js';
 
 interface Flags {
   readonly stdin?: boolean;
   readonly delete?: boolean;
+  readonly hash: NewHash['kind'];
   readonly iterations?: number;
 }
 
@@ -20,18 +21,30 @@ export const passwd: CliCommand = (program, act) => {
     .argument('<user>', 'user name')
     .option('--stdin', 'the password is the first line of standard input')
     .option('--delete', 'remove the user')
+    .addOption(
+      new Option('--hash <kind>', 'argon2id: for Holdfast and a Mosquitto 2.1 that is built with it')
+        .choices(['sha512-pbkdf2', 'argon2id'])
+        .default('sha512-pbkdf2'),
+    )
     .option('--iterations <count>', 'work that one check costs; Mosquitto does it in its only thread', iterations)
     .action(
       act(async (io, file: string, user: string, flags: Flags) => {
         if (flags.delete) return remove(io, file, user);
+        const hash = hashOf(flags);
         const password = flags.stdin ? await firstLine() : await ask(io);
         if (password === '') throw new HoldfastError('usage.invalid', 'The password is empty');
-        await setPassword(file, user, password, flags.iterations);
+        await setPassword(file, user, password, hash);
         io.out(`${file}: ${user} has a new password; a running gateway takes it at SIGHUP`);
         return EXIT.ok;
       }),
     );
 };
+
+function hashOf({ hash, iterations }: Flags): NewHash {
+  if (hash === 'sha512-pbkdf2') return { kind: hash, ...(iterations === undefined ? {} : { iterations }) };
+  if (iterations !== undefined) throw new HoldfastError('usage.invalid', '--iterations has no effect with argon2id');
+  return { kind: hash };
+}
 
 async function remove(io: Io, file: string, user: string): Promise<ExitCode> {
   if (await deletePassword(file, user)) {

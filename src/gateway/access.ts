@@ -4,7 +4,7 @@ import { AccessFiles } from '../broker/access-files.js';
 import { Acl, type Decision, READ, WRITE } from '../broker/acl-file.js';
 import { allOrProblems, type LineProblem } from '../broker/line-problem.js';
 import { changePassword } from '../broker/password-file.js';
-import { newHash } from '../broker/password-hash.js';
+import { newArgon2Hash, newHash } from '../broker/password-hash.js';
 import { readTls } from '../broker/tls-files.js';
 import { isReserved } from '../broker/topics.js';
 import type { GatewayConfig } from '../config/gateway-schema.js';
@@ -55,9 +55,13 @@ export async function explainAccess(question: AccessQuestion): Promise<Decision>
   return acl.decide({ user, clientId }, action === 'read' ? READ : WRITE, topic);
 }
 
+/** Which hash a password is kept as: the one that every Mosquitto since 2.0 reads, or the one for 2.1. */
+export type NewHash = { readonly kind: 'sha512-pbkdf2'; readonly iterations?: number } | { readonly kind: 'argon2id' };
+
 /** Creates the file where there is none. Throws `usage.invalid`. */
-export async function setPassword(file: string, user: string, password: string, iterations?: number): Promise<void> {
-  await changePassword(file, user, await newHash(password, iterations));
+export async function setPassword(file: string, user: string, password: string, hash: NewHash): Promise<void> {
+  const text = hash.kind === 'argon2id' ? newArgon2Hash(password) : newHash(password, hash.iterations);
+  await changePassword(file, user, await text);
 }
 
 /** False when the file does not have the user. */

@@ -35,6 +35,8 @@ test('passwd creates, changes and deletes a user, and shows no password', (t) =>
   assert.match(first, /^alice:\$7\$100000\$[A-Za-z0-9+/]{16}\$[A-Za-z0-9+/]{86}==\n$/);
   assert.equal(run('alice', '--stdin', '--iterations', '101').status, 0);
   assert.match(readFileSync(file, 'utf8'), /^alice:\$7\$101\$/);
+  assert.equal(run('alice', '--stdin', '--hash', 'argon2id').status, 0);
+  assert.match(readFileSync(file, 'utf8'), /^alice:\$argon2id\$v=19\$m=47104,t=1,p=1\$/);
   assert.equal(run('alice', '--delete').status, 0);
   assert.equal(readFileSync(file, 'utf8'), '');
   assert.deepEqual(run('alice', '--delete'), { status: 1, stdout: '', stderr: `${file}: there is no user alice\n` });
@@ -47,6 +49,8 @@ test('passwd refuses what it cannot do and leaves the file alone', (t) => {
     [['a:b', '--stdin'], 'x\n'],
     [['bob', '--stdin'], '\n'],
     [['bob', '--stdin', '--iterations', '0'], 'x\n'],
+    [['bob', '--stdin', '--hash', 'argon2id', '--iterations', '101'], 'x\n'],
+    [['bob', '--stdin', '--hash', 'md5'], 'x\n'],
     [['bob'], 'x\n'],
   ] as const) {
     assert.equal(holdfast(['passwd', file, ...args], input).status, 64, args.join(' '));

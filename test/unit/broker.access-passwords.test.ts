@@ -4,7 +4,7 @@ import { chmodSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { changePassword, readPasswords } from '../../src/broker/password-file.js';
-import { newHash, parseHash, verify } from '../../src/broker/password-hash.js';
+import { decoyOf, newArgon2Hash, newHash, parseHash, verify } from '../../src/broker/password-hash.js';
 import { tempDir } from '../helpers/tmp.js';
 
 const SALT = Buffer.alloc(12, 7);
@@ -46,10 +46,66 @@ test('the hashes of every Mosquitto are right for their password and for no othe
   }
 });
 
+// The test vectors of the reference implementation, for the password "password".
+const ARGON2ID = [
+  '$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4',
+  '$argon2id$v=19$m=256,t=2,p=2$c29tZXNhbHQ$bQk8UB/VmZZF4Oo79iDXuL5/0ttZwg2f/5U52iv1cDc',
+  '$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc',
+];
+
+test('argon2id entries are right for their password and for no other, those of Mosquitto 2.1 too', async () => {
+  for (const hash of ARGON2ID) {
+    assert.equal(await isRight(hash, 'password'), true, hash);
+    for (const wrong of ['', 'Password', 'password ']) assert.equal(await isRight(hash, wrong), false, hash);
+  }
+  const own = await newArgon2Hash('pass:wörd ');
+  assert.match(own, /^\$argon2id\$v=19\$m=47104,t=1,p=1\$[A-Za-z0-9+/]{86}\$[A-Za-z0-9+/]{86}$/);
+  assert.equal(await isRight(own, 'pass:wörd '), true);
+  assert.equal(await isRight(own, 'pass:wörd'), false);
+});
+
+test('while argon2id is worked out, this thread goes on', async () => {
+  let isDone = false;
+  const work = isRight(ARGON2ID[2] as string, 'password').finally(() => {
+    isDone = true;
+  });
+  let turns = 0;
+  for (; !isDone; turns++) await new Promise(setImmediate);
+  assert.equal(await work, true);
+  // On this thread it would be a handful.
+  assert.ok(turns > 50, `the loop has turned ${turns} times`);
+});
+
+test('who does not exist costs as much as the slowest entry, and is never right', async () => {
+  const hashes = [sha512('x'), pbkdf2('x', 1000), ARGON2ID[0] as string].map((text) => {
+    const hash = parseHash(text);
+    return typeof hash === 'object' ? hash : assert.fail(hash);
+  });
+  assert.equal(decoyOf([]).kind, 'sha512');
+  assert.equal(decoyOf(hashes.slice(0, 2)).kind, 'pbkdf2');
+  const { salt, hash, ...cost } = decoyOf(hashes);
+  assert.deepEqual(cost, { kind: 'argon2id', memoryKiB: 256, passes: 2, lanes: 1 });
+  assert.equal(await verify(decoyOf(hashes), Buffer.from('password')), false);
+});
+
 test('what is no hash that can be checked is refused, and not shown', () => {
   const cases: Record<string, RegExp> = {
     hunter2: /not hashed.*mosquitto_passwd -U/,
-    '$argon2id$v=19$m=47104,t=1,p=1$c2FsdA$aGFzaA': /argon2.*holdfast passwd/,
+    '$argon2i$v=19$m=47104,t=1,p=1$c2FsdA$aGFzaA': /unknown kind/,
+    '$argon2id$m=47104,t=1,p=1$c2FsdA$aGFzaA': /only version 19/,
+    '$argon2id$v=16$m=47104,t=1,p=1$c2FsdA$aGFzaA': /only version 19/,
+    '$argon2id$v=19$m=47104,t=1$c2FsdA$aGFzaA': /the cost/,
+    '$argon2id$v=19$m=47104,t=1e9,p=1$c2FsdA$aGFzaA': /the cost/,
+    '$argon2id$v=19$m=47104,t=1,p=0$c2FsdHNhbHQ$aGFzaGhhc2g': /p must be/,
+    '$argon2id$v=19$m=15,t=1,p=2$c2FsdHNhbHQ$aGFzaGhhc2g': /at least 8 times p/,
+    '$argon2id$v=19$m=4294967295,t=1,p=1$c2FsdHNhbHQ$aGFzaGhhc2g': /m must be at most 131072 KiB/,
+    '$argon2id$v=19$m=47104,t=0,p=1$c2FsdHNhbHQ$aGFzaGhhc2g': /t must be at least 1/,
+    '$argon2id$v=19$m=65536,t=33,p=1$c2FsdHNhbHQ$aGFzaGhhc2g': /more than ten seconds/,
+    '$argon2id$v=19$m=256,t=1,p=1$c2FsdHNhbHQ': /incomplete/,
+    '$argon2id$v=19$m=256,t=1,p=1$c2FsdHNhbHQ$aGFzaGhhc2g$x': /incomplete/,
+    '$argon2id$v=19$m=256,t=1,p=1$c2FsdHNhbHQ=$aGFzaGhhc2g': /not base64 without padding/,
+    '$argon2id$v=19$m=256,t=1,p=1$c2FsdA$aGFzaGhhc2g': /the salt has 4 bytes/,
+    '$argon2id$v=19$m=256,t=1,p=1$c2FsdHNhbHQ$aGFzaA': /the hash has 4 bytes/,
     '$5$c2FsdA==$aGFzaA==': /unknown kind/,
     '$7$0$c2FsdA==$aGFzaA==': /iterations/,
     '$7$1e3$c2FsdA==$aGFzaA==': /the salt has 4 bytes/,
