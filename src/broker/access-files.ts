@@ -16,6 +16,8 @@ import { decoyOf, type PasswordHash, verify } from './password-hash.js';
 export interface AccessFilesOptions {
   readonly passwordFile: string | undefined;
   readonly aclFile: string | undefined;
+  /** Refuse a subscription that the rules let nothing through to, instead of granting it as Mosquitto does. */
+  readonly refuseDeniedFilters?: boolean;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -60,9 +62,10 @@ export class AccessFiles implements Access {
     return this.contents.rules?.allows(principal, WRITE, topic) ?? true;
   }
 
-  /** Always: what may not be read is not delivered, as by Mosquitto, and a filter may also match what may. */
-  maySubscribe(): boolean {
-    return true;
+  /** Always, as by Mosquitto, unless configured: what may not be read is not delivered in any case. */
+  maySubscribe(principal: Principal, filter: string): boolean {
+    if (!this.options.refuseDeniedFilters) return true;
+    return this.contents.rules?.allowsFilter(principal, filter) ?? true;
   }
 
   mayReceive(principal: Principal, topic: string): boolean {

@@ -5,6 +5,7 @@
  * an empty file lets nobody do anything.
  */
 import type { Principal } from './access.js';
+import { covers, matches, overlap, startsWithDollar } from './filter-levels.js';
 import { type LineProblem, readText, refused } from './line-problem.js';
 import { isValidFilter, WIDEST_TOPIC } from './topics.js';
 
@@ -28,6 +29,8 @@ export interface Decision {
   /** Why, where no line did. */
   readonly reason: string;
 }
+
+const NO_LINE = 'no line grants it';
 
 const GRANTS: ReadonlyMap<string, number> = new Map([
   ['read', READ],
@@ -74,21 +77,53 @@ export class Acl {
   }
 
   decide(principal: Principal, action: Action, topic: string): Decision {
-    const { user, clientId } = principal;
     const levels = topic.split('/');
-    const own = user === null ? this.anonymous : (this.users.get(user) ?? []);
-    const rule = firstOf(own, action, (rule) => matches(rule.levels, levels));
+    const rule = firstOf(this.ownOf(principal), action, (rule) => matches(rule.levels, levels));
     if (rule) return { allowed: rule.grants !== 0, rule, reason: '' };
-    if (this.patterns.length === 0) return denied('no line grants it');
+    const patterns = this.patternsOf(principal);
+    if (typeof patterns === 'string') return denied(patterns);
+    const pattern = firstOf(patterns, action, (rule) => matches(rule.levels, levels));
+    return pattern ? { allowed: pattern.grants !== 0, rule: pattern, reason: '' } : denied(NO_LINE);
+  }
+
+  /**
+   * Whether there can be a topic that the filter matches and the client may read. In doubt there can: a filter is only
+   * said to be denied where no line that grants meets it, or one that denies covers all of it.
+   */
+  decideFilter(principal: Principal, filter: string): Decision {
+    const levels = filter.split('/');
+    const patterns = this.patternsOf(principal);
+    const denies: Rule[] = [];
+    for (const rules of [this.ownOf(principal), typeof patterns === 'string' ? [] : patterns]) {
+      denies.push(...rules.filter(({ grants }) => grants === 0));
+      const deny = denies.find((rule) => covers(rule.levels, levels));
+      if (deny) return { allowed: false, rule: deny, reason: '' };
+      const rule = rules.find(
+        ({ grants, levels: granted }) =>
+          (grants & READ) !== 0 && overlap(granted, levels) && !denies.some((deny) => covers(deny.levels, granted)),
+      );
+      if (rule) return { allowed: true, rule, reason: '' };
+    }
+    return denied(typeof patterns === 'string' ? patterns : NO_LINE);
+  }
+
+  private ownOf({ user }: Principal): readonly Rule[] {
+    return user === null ? this.anonymous : (this.users.get(user) ?? []);
+  }
+
+  /** With the client's names filled in; or in words why none applies. */
+  private patternsOf(principal: Principal): readonly Rule[] | string {
+    const { user, clientId } = principal;
+    if (this.patterns.length === 0) return NO_LINE;
     // Their own name in a pattern must not become a wildcard [CVE-2017-7650].
-    if (/[+#]/.test(user ?? '')) return denied('patterns do not apply to a user name with + or #');
-    if (/[+#]/.test(clientId)) return denied('patterns do not apply to a client id with + or #');
-    const pattern = firstOf(this.patterns, action, (rule) => {
-      if (rule.needsUser && user === null) return false;
+    if (/[+#]/.test(user ?? '')) return 'patterns do not apply to a user name with + or #';
+    if (/[+#]/.test(clientId)) return 'patterns do not apply to a client id with + or #';
+    return this.patterns.flatMap((rule) => {
+      if (rule.needsUser && user === null) return [];
+      const levels = filledIn(rule, principal);
       // A name that begins with $ must not open the topics of the server.
-      return startsWithDollar(rule.levels) === startsWithDollar(levels) && matches(filledIn(rule, principal), levels);
+      return startsWithDollar(rule.levels) === startsWithDollar(levels) ? [{ ...rule, levels }] : [];
     });
-    return pattern ? { allowed: pattern.grants !== 0, rule: pattern, reason: '' } : denied('no line grants it');
   }
 
   private sectionOf(user: string): Rule[] {
@@ -127,27 +162,12 @@ function firstOf(rules: readonly Rule[], action: Action, isMatch: (rule: Rule) =
   return granting;
 }
 
-/** [MQTT-4.7.1-2, MQTT-4.7.1-3, MQTT-4.7.2-1] */
-function matches(filter: readonly string[], topic: readonly string[]): boolean {
-  if (startsWithDollar(filter) !== startsWithDollar(topic)) return false;
-  for (let i = 0; i < filter.length; i++) {
-    const level = filter[i];
-    if (level === '#') return true;
-    if (i >= topic.length || (level !== '+' && level !== topic[i])) return false;
-  }
-  return filter.length === topic.length;
-}
-
 /** A client id may contain slashes, and is then more than one level. */
 function filledIn({ levels }: Rule, { user, clientId }: Principal): string[] {
   return levels
     .join('/')
     .replace(/%[cu]/g, (name) => (name === '%c' ? clientId : (user ?? name)))
     .split('/');
-}
-
-function startsWithDollar(levels: readonly string[]): boolean {
-  return levels[0]?.charCodeAt(0) === 36;
 }
 
 function denied(reason: string): Decision {

@@ -25,6 +25,11 @@ export class Decisions {
     return allowed;
   }
 
+  /** Asked once for each filter, so it is not kept. */
+  allowsFilter(principal: Principal, filter: string): boolean {
+    return this.acl.decideFilter(principal, filter).allowed;
+  }
+
   private keep(principal: Principal, topic: string, answer: number): void {
     if (this.count++ >= ANSWERS_MAX) {
       this.answers = new WeakMap();

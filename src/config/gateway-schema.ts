@@ -20,6 +20,12 @@ const broker = z
     aclFile: path
       .optional()
       .describe("What each user may read and write, a file of Mosquitto's; see holdfast acl test. Absent: everything."),
+    refuseDeniedFilters: z
+      .boolean()
+      .prefault(false)
+      .describe(
+        'Tell clients that subscribe to what aclFile lets them read nothing of. false: grant it and deliver nothing, as Mosquitto.',
+      ),
     packetBytesMax: size('1KiB', PACKET_MAX).prefault('256KiB').describe('Largest MQTT packet that is accepted.'),
     connectTimeout: duration('100ms', '10m').prefault('5s').describe('Time a new connection has for its CONNECT.'),
     clientsMax: count(1, MANY).prefault(10_000).describe('Connections at one time.'),

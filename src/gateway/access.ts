@@ -6,7 +6,7 @@ import { allOrProblems, type LineProblem } from '../broker/line-problem.js';
 import { changePassword } from '../broker/password-file.js';
 import { newArgon2Hash, newHash } from '../broker/password-hash.js';
 import { readTls } from '../broker/tls-files.js';
-import { isReserved } from '../broker/topics.js';
+import { isReserved, sharedParts } from '../broker/topics.js';
 import type { GatewayConfig } from '../config/gateway-schema.js';
 import type { Problem } from '../config/problem.js';
 import { type Clock, systemClock } from '../lib/clock.js';
@@ -17,10 +17,11 @@ type BrokerConfig = GatewayConfig['broker'];
 
 /** Throws `config.invalid` with all that is wrong with the files that the config names, those of the listeners included. */
 export async function openAccess(config: BrokerConfig, clock: Clock, log: Log): Promise<Access> {
-  const { passwordFile, aclFile, listeners } = config;
+  const { passwordFile, aclFile, refuseDeniedFilters, listeners } = config;
   const certificates = listeners.flatMap(({ tls }) => (tls ? [readTls(tls)] : []));
   const isOpen = passwordFile === undefined && aclFile === undefined;
-  const access = isOpen ? Promise.resolve(anonymousAccess) : AccessFiles.open({ passwordFile, aclFile, clock, log });
+  const files = { passwordFile, aclFile, refuseDeniedFilters, clock, log };
+  const access = isOpen ? Promise.resolve(anonymousAccess) : AccessFiles.open(files);
   await allOrProblems<unknown>('files that the config names are not valid', [access, ...certificates]);
   return access;
 }
@@ -42,8 +43,9 @@ export interface AccessQuestion {
   /** Undefined: anonymous. */
   readonly user: string | undefined;
   readonly clientId: string;
+  /** Of `subscribe` a filter. */
   readonly topic: string;
-  readonly action: 'read' | 'write';
+  readonly action: 'read' | 'write' | 'subscribe';
 }
 
 /** What the ACL file answers, and which line does. Throws `config.invalid`. */
@@ -52,6 +54,7 @@ export async function explainAccess(question: AccessQuestion): Promise<Decision>
   const acl = await Acl.read(aclFile);
   if (action === 'write' && isReserved(topic))
     return { allowed: false, rule: null, reason: 'topics that begin with $ are written by the broker alone' };
+  if (action === 'subscribe') return acl.decideFilter({ user, clientId }, sharedParts(topic)?.inner ?? topic);
   return acl.decide({ user, clientId }, action === 'read' ? READ : WRITE, topic);
 }
 

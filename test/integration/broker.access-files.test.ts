@@ -26,7 +26,7 @@ interface Guarded extends Plant {
 }
 
 /** A broker that knows alice, bob and root, each with their name as password. */
-async function openGuarded(t: TestContext, anonymous = false): Promise<Guarded> {
+async function openGuarded(t: TestContext, anonymous = false, refuseDeniedFilters = false): Promise<Guarded> {
   const dir = tempDir(t);
   const [passwordFile, aclFile] = [join(dir, 'passwd'), join(dir, 'acl')];
   const hashes = new Map<string, string>();
@@ -42,7 +42,8 @@ async function openGuarded(t: TestContext, anonymous = false): Promise<Guarded> 
   };
   await setUsers({ alice: 'alice', bob: 'bob', root: 'root' });
   writeFileSync(aclFile, ACL);
-  const access = await AccessFiles.open({ passwordFile, aclFile, clock: systemClock, log: silentLog });
+  const files = { passwordFile, aclFile, refuseDeniedFilters };
+  const access = await AccessFiles.open({ ...files, clock: systemClock, log: silentLog });
   const plant = await openPlant(t, { access, listeners: [{ url: 'mqtt://127.0.0.1:0', anonymous }] });
   return Object.assign(plant, {
     setUsers,
@@ -143,6 +144,38 @@ test('what a session may no longer read is not delivered to it, from its queue n
   back.raw.send({ cmd: 'disconnect', reasonCode: 0 });
   await back.raw.gone();
   assert.equal(plant.broker.status().queuedRows, 1);
+});
+
+test('a filter that is refused, where that is configured, leaves nothing behind', async (t) => {
+  for (const version of [4, 5]) {
+    const plant = await openGuarded(t, false, true);
+    const more = version === 5 ? KEPT : { clean: false };
+    const { raw } = await enter(t, plant, 'reader', { user: 'alice', version }, more);
+    const topics = ['plant/#', 'secret/#', '$share/g/secret/x', '#'];
+    raw.send({ cmd: 'subscribe', messageId: 1, subscriptions: topics.map((topic) => ({ topic, qos: 1 })) });
+    const denied = version === 5 ? 0x87 : 0x80;
+    assert.deepEqual((await raw.next('suback')).granted, [1, denied, denied, 1]);
+    raw.socket.destroy();
+    await until('it to be away', () => plant.broker.status().clients === 0);
+    const { raw: writer } = await enter(t, plant, 'writer', { user: 'root' });
+    // The rules may change: what was refused then is no subscription now.
+    plant.setAcl(`${ACL}user alice\ntopic readwrite #\n`);
+    await plant.broker.reload();
+    assert.equal(plant.broker.status().subscriptions, 2);
+    await publish(writer, 'plant/a', 'open');
+    const { raw: back } = await enter(t, plant, 'reader', { user: 'alice', version }, { ...more, clean: false });
+    assert.deepEqual(await payloads(back), ['open']);
+  }
+});
+
+test('without that every filter is granted, as by Mosquitto, and delivers what may be read', async (t) => {
+  const plant = await openGuarded(t);
+  const { raw } = await enter(t, plant, 'reader', { user: 'alice' });
+  raw.send({ cmd: 'subscribe', messageId: 1, subscriptions: [{ topic: 'secret/#', qos: 1 }] });
+  assert.deepEqual((await raw.next('suback')).granted, [1]);
+  const { raw: writer } = await enter(t, plant, 'writer', { user: 'root' });
+  await publish(writer, 'secret/a', 'classified');
+  assert.deepEqual(await payloads(raw), []);
 });
 
 test('a member of a shared group that may not read does not swallow the messages of the group', async (t) => {

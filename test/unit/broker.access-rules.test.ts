@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Acl, READ, WRITE } from '../../src/broker/acl-file.js';
+import { covers, matches, overlap } from '../../src/broker/filter-levels.js';
+import { Random } from '../helpers/random.js';
 
 const acl = (...lines: string[]) => Acl.parse(lines.join('\n'), 'acl');
 const rights = (rules: Acl, user: string | null, topic: string, clientId = 'c') =>
@@ -102,6 +104,61 @@ test('the line that decides is told', () => {
   assert.deepEqual([decide('a/b').rule?.line, decide('a/b').allowed], [3, false]);
   assert.equal(decide('c').rule?.line, 4);
   assert.deepEqual(decide('z'), { allowed: false, rule: null, reason: 'no line grants it' });
+});
+
+test('how two filters relate is what the topics say that they match', () => {
+  const levels = ['a', 'b', '$x'];
+  const topics: string[][] = [];
+  for (const first of levels)
+    for (const second of [undefined, ...levels])
+      for (const third of second === undefined ? [undefined] : [undefined, ...levels])
+        topics.push([first, second, third].filter((level) => level !== undefined));
+  const filters: string[][] = [['#'], ...topics.map((topic) => [...topic, '#'])];
+  for (const topic of topics)
+    for (let wild = 0; wild < 2 ** topic.length; wild++)
+      filters.push(topic.map((level, i) => ((wild >> i) & 1 ? '+' : level)));
+  let related = 0;
+  const matched = (filter: string[]) => topics.filter((topic) => matches(filter, topic));
+  for (const one of filters) {
+    for (const other of filters) {
+      const [of, inner] = [matched(one), matched(other)];
+      const name = `${one.join('/')} and ${other.join('/')}`;
+      const common = inner.filter((topic) => of.includes(topic)).length;
+      assert.equal(overlap(one, other), common > 0, name);
+      if (covers(one, other)) assert.equal(common, inner.length, name);
+      related += Number(covers(one, other));
+    }
+  }
+  assert.ok(related > filters.length);
+  for (const filter of filters) assert.ok(covers(['#'], filter) === !filter[0]?.startsWith('$'), filter.join('/'));
+});
+
+test('a filter is denied only where nothing that it matches may be read', () => {
+  const seed = 20_261;
+  const random = new Random(seed);
+  const filters = ['#', 'a/#', 'a', 'a/b', 'a/+', '+/b', 'b/#', '+', 'b/%c', '+/+'];
+  const topics = ['a', 'b', 'c', 'a/b', 'a/c', 'b/b', 'b/c', 'c/b', 'a/b/c', 'b/c/c'];
+  let refused = 0;
+  for (let round = 0; round < 2_000; round++) {
+    const lines = Array.from({ length: random.int(1, 5) }, (_, i) => {
+      const word = i > 2 ? 'pattern' : 'topic';
+      return `${word} ${random.pick(['read', 'write', 'deny', 'readwrite'])} ${random.pick(filters)}`;
+    });
+    const rules = acl(...lines);
+    for (const filter of filters.filter((filter) => !filter.includes('%'))) {
+      const principal = { user: null, clientId: 'c' };
+      if (rules.decideFilter(principal, filter).allowed) continue;
+      refused++;
+      for (const topic of topics.filter((topic) => matches(filter.split('/'), topic.split('/'))))
+        assert.ok(!rules.allows(principal, READ, topic), `seed ${seed}: ${filter} and ${topic}: ${lines.join('; ')}`);
+    }
+  }
+  assert.ok(refused > 1_000);
+  const denying = acl('topic #', 'topic deny test/nosubscribe');
+  const decide = (filter: string) => denying.decideFilter({ user: null, clientId: 'c' }, filter);
+  assert.deepEqual([decide('test/nosubscribe').allowed, decide('test/nosubscribe').rule?.line], [false, 2]);
+  assert.deepEqual([decide('test/+').allowed, decide('test/+').rule?.line], [true, 1]);
+  assert.equal(decide('$SYS/#').reason, 'no line grants it');
 });
 
 test('every bad line is told with its number, and nothing is opened by it', () => {
