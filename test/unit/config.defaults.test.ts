@@ -17,6 +17,7 @@ test('a gateway needs an id and an upstream; the rest has defaults', (t) => {
     log: { level: 'info' },
     broker: {
       listeners: [],
+      refuseDeniedFilters: false,
       packetBytesMax: 256 * KIB,
       connectTimeout: 5000,
       clientsMax: 10_000,
