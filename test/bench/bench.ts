@@ -2,14 +2,15 @@
  * `npm run bench`: what the product does on this machine, next to Mosquitto in the same run where it is installed. Two noisy
  * cores are enough to compare and not enough to boast: read the ratios, and the median of several runs.
  *
- *     npm run bench -- [--seconds 3] [--rounds 3] [--rows 20000,100000] [--backlog 200000]
- *                  [--only ingest,drain,memory] [--json FILE]
+ *     npm run bench -- [--seconds 3] [--rounds 3] [--rows 20000,100000] [--backlog 200000] [--isolation-rows 1000000]
+ *                  [--only ingest,drain,memory,isolation] [--sync-ms 0,10] [--json FILE]
  */
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { type DrainResult, drain } from './drain.js';
+import { type IsolationResult, isolation } from './isolation.js';
 import { gateway, mosquitto, type Running, rssMiB, scratch } from './peers.js';
 
 const PUBLISHER = new URL('./publisher.js', import.meta.url).pathname;
@@ -24,6 +25,8 @@ const { values: flags } = parseArgs({
     rounds: { type: 'string', default: '3' },
     rows: { type: 'string', default: '20000,100000' },
     backlog: { type: 'string', default: '200000' },
+    'isolation-rows': { type: 'string', default: '1000000' },
+    'sync-ms': { type: 'string', default: '0' },
     json: { type: 'string' },
     only: { type: 'string', default: 'ingest,drain,memory' },
   },
@@ -116,6 +119,13 @@ for (const rows of asked.has('drain') ? flags.rows.split(',').map(Number) : []) 
 }
 const memory = asked.has('memory') ? await backlog(Number(flags.backlog)) : undefined;
 
+const isolations: IsolationResult[] = [];
+for (const syncMs of asked.has('isolation') ? flags['sync-ms'].split(',').map(Number) : []) {
+  const { dir, remove } = scratch();
+  isolations.push(await isolation({ dir, rows: Number(flags['isolation-rows']), seconds, rounds, syncMs, note }));
+  remove();
+}
+
 const table = (title: string, header: string[], lines: (string | number | null)[][]) => {
   const cells = [header, ...lines.map((line) => line.map((cell) => (cell === null ? '–' : String(cell))))];
   const widths = header.map((_, i) => Math.max(...cells.map((line) => (line[i] as string).length)));
@@ -149,4 +159,18 @@ if (memory) {
     [[rate(memory.rows), memory.emptyMiB, memory.fullMiB, rate(memory.perSecond)]],
   );
 }
-if (flags.json) writeFileSync(flags.json, `${JSON.stringify({ ingest: ingestResults, drains, memory }, null, 2)}\n`);
+if (isolations.length > 0) {
+  table(
+    'a message between two local clients: idle, and with the cloud cut off, a backlog and two frozen subscribers',
+    ['sync +ms', 'rows', 'idle p50/p99 ms', 'loaded p50/p99 ms', 'p99 ratio', 'RSS MiB idle/filled/after'],
+    isolations.map(({ syncMs, rows, idle, loaded, ratio, idleMiB, filledMiB, loadedMiB }) => [
+      syncMs,
+      rate(rows),
+      ...[idle, loaded].map(({ p50Ms, p99Ms }) => `${p50Ms.toFixed(2)} / ${p99Ms.toFixed(2)}`),
+      ratio.toFixed(2),
+      `${idleMiB} / ${filledMiB} / ${loadedMiB}`,
+    ]),
+  );
+}
+if (flags.json)
+  writeFileSync(flags.json, `${JSON.stringify({ ingest: ingestResults, drains, memory, isolations }, null, 2)}\n`);

@@ -37,11 +37,21 @@ function stopper(child: ChildProcess): () => Promise<void> {
 }
 
 /** A command of this program with `--json`; the ready line tells its port. */
-export async function holdfast(
+export function holdfast(portOf: (ready: Record<string, unknown>) => number, ...args: string[]): Promise<Running> {
+  return holdfastWith({}, portOf, ...args);
+}
+
+/** The same with further variables in its environment. */
+export async function holdfastWith(
+  env: Readonly<Record<string, string>>,
   portOf: (ready: Record<string, unknown>) => number,
   ...args: string[]
 ): Promise<Running> {
-  const child = spawn(process.execPath, [MAIN, ...args, '--json'], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const options = {
+    stdio: ['pipe', 'pipe', 'inherit'] as ['pipe', 'pipe', 'inherit'],
+    env: { ...process.env, ...env },
+  };
+  const child = spawn(process.execPath, [MAIN, ...args, '--json'], options);
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   const next = async () => JSON.parse((await lines.next()).value as string) as Record<string, unknown>;
   const port = portOf(await next());
