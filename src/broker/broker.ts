@@ -200,8 +200,8 @@ export class Broker {
   private async start({ listeners, version = 'unknown', sys: more = async () => ({}) }: BrokerOptions): Promise<void> {
     const { shared, sessions, closer } = this;
     for (const row of await shared.store.query<RetainedRow[]>('broker.retained')) {
-      const [topic, payload, props, qos, deadline, sender, user] = row;
-      shared.retained.set({ topic, payload, props, qos: qos as Qos, deadline, sender, user });
+      const [topic, payload, props, qos, deadline, sender, user, storedAt] = row;
+      shared.retained.set({ topic, payload, props, qos: qos as Qos, deadline, sender, user, storedAt });
     }
     await sessions.load();
     const sweep = setInterval(() => this.sweep(), SWEEP_MS);

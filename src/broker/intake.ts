@@ -48,14 +48,15 @@ export class Intake {
 
   /** `lead` goes before the message's own operations: the guard of QoS 2, or the deletion of a will. */
   publish(message: Inbound, identity: Identity | null, lead: Op | null, stored: Stored): void {
-    const { router, retained, statements, counters } = this.shared;
+    const { router, retained, statements, counters, clock } = this.shared;
     const ops: Op[] = lead ? [lead] : [];
     const keep = message.retain && this.makesRetained(message);
+    const storedAt = keep ? clock.now() : 0;
     if (keep) {
       const { topic, payload, props, qos, deadline, sender, user } = message;
       ops.push(
         payload.length > 0
-          ? statements.retainedPut(topic, payload, props, qos, deadline, sender, user)
+          ? statements.retainedPut(topic, payload, props, qos, deadline, sender, user, storedAt)
           : statements.retainedDelete(topic),
       );
     }
@@ -81,7 +82,7 @@ export class Intake {
         stored(null, false);
         if (keep) {
           const { topic, payload, props, qos, deadline, sender, user } = message;
-          retained.set({ topic, payload: owned(payload), props: owned(props), qos, deadline, sender, user });
+          retained.set({ topic, payload: owned(payload), props: owned(props), qos, deadline, sender, user, storedAt });
         }
         for (const delivery of deliveries)
           this.deliver(message, delivery, delivery.opIndex < 0 ? 0 : (results[at + delivery.opIndex] as number));

@@ -47,6 +47,8 @@ export interface BrokerLimits {
   readonly topicAliasMax: number;
   readonly retainedMax: number;
   readonly retainedBytesMax: number;
+  /** Tell subscribers of version 5 since when a retained value stands. */
+  readonly retainedTime: boolean;
   readonly sysIntervalMs: number;
   /** How often messages that have expired are looked for, in the queues of clients that are away and among the retained. */
   readonly expirySweepMs: number;
@@ -81,6 +83,7 @@ export const DEFAULT_LIMITS: BrokerLimits = {
   topicAliasMax: 100,
   retainedMax: 100_000,
   retainedBytesMax: 64 * 1024 * 1024,
+  retainedTime: false,
   sysIntervalMs: 10_000,
   expirySweepMs: 60_000,
 };

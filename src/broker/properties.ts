@@ -90,6 +90,16 @@ export function scanProperties(section: Buffer, ofWill: boolean): Properties {
   return { bytes, alias, expiryS, willDelayS };
 }
 
+/** Properties with one more User Property behind them: those of the publisher keep their bytes and their order. */
+export function withUserProperty(bytes: Uint8Array | null, name: string, value: string): Uint8Array {
+  const parts = [name, value].flatMap((text) => {
+    const length = Buffer.alloc(2);
+    length.writeUInt16BE(Buffer.byteLength(text));
+    return [length, Buffer.from(text)];
+  });
+  return Buffer.concat([bytes ?? Buffer.alloc(0), Buffer.from([USER_PROPERTY]), ...parts]);
+}
+
 function foreign(id: number): ProtocolError {
   return new ProtocolError(REASON.protocolError, `property ${id} does not belong here`);
 }

@@ -16,6 +16,8 @@ export interface Retained {
   /** Who published it: client id, null for this process or when it is not known; user, null for an anonymous client. */
   readonly sender: string | null;
   readonly user: string | null;
+  /** Wall time in ms at which the broker took it; 0: not known. */
+  readonly storedAt: number;
   /** What the broker says of itself is not counted against the limits. */
   readonly isOwn?: boolean;
 }

@@ -8,6 +8,7 @@ import type { Qos } from '../model/message.js';
 import type { Op } from '../store/tables.js';
 import type { Inbound, Intake } from './intake.js';
 import type { Manner } from './outbox.js';
+import { withUserProperty } from './properties.js';
 import { ProtocolError, REASON, SUBSCRIBE_FAILURE_V4 } from './reason.js';
 import type { Retained } from './retained.js';
 import type { SubscriptionOptions } from './router.js';
@@ -32,6 +33,9 @@ interface Pending {
   readonly codes: Map<string, number>;
   readonly options: Map<string, SubscriptionOptions>;
 }
+
+/** The user property that tells since when a retained value stands, in ms since 1970. */
+const STORED_AT = 'holdfast-stored-at';
 
 export class Subscribing {
   private readonly shared: Shared;
@@ -170,7 +174,7 @@ export class Subscribing {
         const known = found.get(message.topic)?.manner;
         if (!known) {
           const manner = { qos: granted, retain: true as const, ids: id > 0 ? [id] : null };
-          found.set(message.topic, { message: { ...message, retain: true, sender: null }, manner });
+          found.set(message.topic, { message: this.asRetained(message), manner });
           continue;
         }
         known.qos = Math.max(known.qos, granted) as Qos;
@@ -178,6 +182,15 @@ export class Subscribing {
       }
     }
     return [...found.values()];
+  }
+
+  /** With the time since when it stands, where that is configured: an HMI must not show what is old as if it were new. */
+  private asRetained(message: Retained): Inbound {
+    const { storedAt, props } = message;
+    const { retainedTime } = this.shared.limits;
+    const tells = retainedTime && storedAt > 0 && this.owner.version === 5;
+    const shown = tells ? withUserProperty(props, STORED_AT, String(storedAt)) : props;
+    return { ...message, props: shown, retain: true, sender: null };
   }
 
   /** The right of who published it may have ended since, and his value with it [CVE-2018-12546]. */

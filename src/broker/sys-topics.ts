@@ -114,9 +114,9 @@ export class SysTopics {
   }
 
   private tell(topic: string, text: string): void {
-    const { retained, router } = this.shared;
+    const { clock, retained, router } = this.shared;
     const message = { topic, payload: Buffer.from(text), props: null, deadline: 0, sender: null, user: null };
-    retained.set({ ...message, qos: 0, isOwn: true });
+    retained.set({ ...message, qos: 0, storedAt: clock.now(), isOwn: true });
     for (const { session, retainAsPublished, ids } of router.match(topic, null))
       session.outbox?.send(message, { qos: 0, retain: retainAsPublished, ids });
   }

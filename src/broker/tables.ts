@@ -69,6 +69,8 @@ const MIGRATIONS = [
    ALTER TABLE retained ADD COLUMN user TEXT;
    ALTER TABLE wills ADD COLUMN user TEXT;`,
   'CREATE INDEX outgoing_deadlines ON outgoing (session, deadline) WHERE deadline > 0 AND packet_id IS NULL;',
+  // Since when it is the value; 0: from before this was kept.
+  'ALTER TABLE retained ADD COLUMN stored_at INTEGER NOT NULL DEFAULT 0;',
 ];
 
 export type RetainedRow = [
@@ -79,6 +81,7 @@ export type RetainedRow = [
   deadline: number,
   sender: string | null,
   user: string | null,
+  storedAt: number,
 ];
 /** `expiryS` null: never; `endsAt` null: connected when the process ended. */
 export type SessionRow = [
@@ -149,7 +152,7 @@ function open(db: Database): OpenTables {
   );
   return {
     operations: {
-      retainedPut: run('INSERT OR REPLACE INTO retained VALUES (?, ?, ?, ?, ?, ?, ?)'),
+      retainedPut: run('INSERT OR REPLACE INTO retained VALUES (?, ?, ?, ?, ?, ?, ?, ?)'),
       retainedDelete: run('DELETE FROM retained WHERE topic = ?'),
       sessionPut: run('INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?)'),
       /** With everything that belongs to it, its will excepted. */

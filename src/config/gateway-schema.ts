@@ -47,6 +47,12 @@ const broker = z
     sessionExpiryMax: duration('0ms').prefault('7d').describe("Longest time that an absent client's session is kept."),
     retainedMax: count(0, MANY).prefault(100_000).describe('Retained messages that are kept.'),
     retainedBytesMax: size('0B').prefault('64MiB').describe('Bytes of all retained messages.'),
+    retainedTime: z
+      .boolean()
+      .prefault(false)
+      .describe(
+        'Tell subscribers of MQTT 5 since when a retained value stands, as user property holdfast-stored-at in ms since 1970.',
+      ),
     sessionsMax: count(1, MANY).prefault(10_000).describe('Sessions that are kept.'),
     sessionQueueMax: count(0, MANY).prefault(100_000).describe('Messages queued for one absent client.'),
     topicBytesMax: size('1B', '65535B').prefault('1KiB').describe('Length of a topic or a filter.'),

@@ -157,6 +157,7 @@ export class Gateway {
         sessionExpiryMaxS: config.broker.sessionExpiryMax / 1000,
         retainedMax: config.broker.retainedMax,
         retainedBytesMax: config.broker.retainedBytesMax,
+        retainedTime: config.broker.retainedTime,
         sessionsMax: config.broker.sessionsMax,
         sessionQueueRowsMax: config.broker.sessionQueueMax,
         clientsMax: config.broker.clientsMax,

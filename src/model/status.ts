@@ -63,6 +63,12 @@ export interface UpstreamStatus {
 export interface BrokerStatus {
   readonly addresses: readonly string[];
   readonly clients: number;
+  /** Connections that have not been accepted yet, those taken since the start, and those turned away at the door. */
+  readonly connecting: number;
+  readonly connections: number;
+  readonly turnedAway: number;
+  /** Sessions that were taken over from a connection that was still open. */
+  readonly takeovers: number;
   readonly sessions: number;
   readonly subscriptions: number;
   readonly retained: number;

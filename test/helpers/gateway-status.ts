@@ -61,6 +61,10 @@ export function gatewayStatus(parts: StatusParts = {}): GatewayStatus {
     broker: {
       addresses: ['mqtt://127.0.0.1:1883', 'ws://127.0.0.1:9001'],
       clients: 6,
+      connecting: 0,
+      connections: 14,
+      turnedAway: 0,
+      takeovers: 1,
       sessions: 9,
       subscriptions: 24,
       retained: 118,

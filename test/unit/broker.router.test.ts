@@ -52,7 +52,16 @@ test('filters match topics as the standard says, for live and for retained messa
     router.add(member, filter, OPTIONS);
     assert.equal(router.match(topic, null).length === 1, matches, `${filter} and ${topic}`);
     const retained = new RetainedStore(DEFAULT_LIMITS);
-    retained.set({ topic, payload: Buffer.from('x'), props: null, qos: 0, deadline: 0, sender: null, user: null });
+    retained.set({
+      topic,
+      payload: Buffer.from('x'),
+      props: null,
+      qos: 0,
+      deadline: 0,
+      sender: null,
+      user: null,
+      storedAt: 0,
+    });
     assert.equal(retained.match(filter, 0).length === 1, matches, `retained: ${filter} and ${topic}`);
     router.remove(member, filter);
     assert.equal(router.match(topic, null).length, 0);
@@ -127,6 +136,7 @@ test('retained messages are counted, replaced, removed and expired', () => {
     deadline,
     sender: null,
     user: null,
+    storedAt: 0,
   });
   store.set(message('a', '1'));
   store.set(message('a/b', '2', 100));

@@ -30,6 +30,7 @@ test('a gateway needs an id and an upstream; the rest has defaults', (t) => {
       sessionExpiryMax: 7 * DAY,
       retainedMax: 100_000,
       retainedBytesMax: 64 * MIB,
+      retainedTime: false,
       sessionsMax: 10_000,
       sessionQueueMax: 100_000,
       topicBytesMax: KIB,

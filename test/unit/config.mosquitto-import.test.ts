@@ -13,7 +13,7 @@ import { tempDir } from '../helpers/tmp.js';
 interface Result {
   /** As it takes effect. */
   readonly config: GatewayConfig;
-  /** `line outcome message`, without lines that are kept. */
+  /** `line outcome message`, without lines that are kept, and without the note about topics that always comes. */
   readonly remarks: string[];
   readonly warnings: string[];
 }
@@ -32,7 +32,7 @@ function run(t: TestContext, conf: string, options: ImportOptions = {}, included
   return {
     config: loadGatewayConfig(output),
     remarks: notes
-      .filter(({ outcome }) => outcome !== 'kept')
+      .filter(({ outcome, directive }) => outcome !== 'kept' && directive !== '(no limit of topics)')
       .map(({ file: at, line, outcome, message }) => `${name(at)}${line ?? ''} ${outcome}: ${message}`),
     warnings: complaints(output),
   };
@@ -330,6 +330,15 @@ max_queued_messages many
     '9 unsupported: is no setting that Mosquitto 2 knows here',
     '10 unsupported: is no value that Mosquitto knows',
   ]);
+});
+
+test('topics may be as long and deep as they were, as far as that goes, and the difference is told', (t) => {
+  const conf = configFile(t, 'listener 1883\n', 'mosquitto.conf');
+  const { yaml, notes } = importMosquitto(conf, { upstream: 'mqtt://192.0.2.1' });
+  const note = notes.find(({ directive }) => directive === '(no limit of topics)');
+  assert.match(note?.message ?? '', /topicLevelsMax 100, Mosquitto takes 200/);
+  assert.match(yaml, /topicBytesMax: 65535B/);
+  assert.match(yaml, /topicLevelsMax: 100/);
 });
 
 test('a file that is not there is told', (t) => {

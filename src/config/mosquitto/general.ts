@@ -19,6 +19,11 @@ const COUNT_MAX = 1_000_000_000;
 const KEEPALIVE_S_MAX = 65_535;
 const DAYS_OF: Readonly<Record<string, number>> = { h: 1 / 24, d: 1, w: 7, m: 30, y: 365 };
 
+const TOPIC_BYTES_MAX = 65_535;
+/** The most that can be set. */
+const TOPIC_LEVELS_MAX = 100;
+const TOPICS_MESSAGE = `broker.topicLevelsMax ${TOPIC_LEVELS_MAX}, Mosquitto takes 200; lower it with topicBytesMax to what the plant uses`;
+
 const DURABLE = 'every message is on disk before it is acknowledged';
 const SERVICE = 'the service manager does that';
 const OTHERS: Readonly<Record<string, readonly [Outcome, string]>> = {
@@ -97,6 +102,10 @@ export function draftGeneral(lines: readonly Directive[], notes: Notes): General
       `broker.packetBytesMax ${PACKET_BYTES_DEFAULT}B; Mosquitto up to 2.0 takes any size`,
     );
   }
+  // Mosquitto allows what the protocol and its matcher do: 65,535 bytes and 200 levels.
+  broker.topicBytesMax = `${TOPIC_BYTES_MAX}B`;
+  broker.topicLevelsMax = TOPIC_LEVELS_MAX;
+  notes.byDefault('limit of topics', TOPICS_MESSAGE);
   if (!('sessionExpiryMax' in broker)) broker.sessionExpiryMax = `${EXPIRY_DAYS_MAX}d`;
   return { broker, log: logOf(lines, notes) };
 }
