@@ -27,7 +27,14 @@ export function parseControl(frame: Buffer, version: number, bridgeMode: boolean
     failure ??= error as Error;
   }
   if (failure || !packet) throw new ProtocolError(REASON.malformed, failure?.message ?? 'the packet is malformed');
+  refuseTwice(packet);
   return packet;
+}
+
+/** Of these packets only User Properties may come more than once; what mqtt-packet then gives is a list. */
+function refuseTwice({ properties }: Packet & { properties?: object }): void {
+  if (Object.values(properties ?? {}).some(Array.isArray))
+    throw new ProtocolError(REASON.protocolError, 'a property is given twice');
 }
 
 export function encodeControl(packet: Packet, version: number): Buffer {
@@ -40,7 +47,7 @@ export function checkText(text: string | undefined, what: string): void {
 }
 
 /** Throws ProtocolError for a will that could not have been published. */
-export function readWill(connect: IConnectPacket, limits: BrokerLimits): Will | null {
+export function readWill(connect: IConnectPacket, frame: Buffer, limits: BrokerLimits): Will | null {
   const { will } = connect;
   if (!will) return null;
   checkText(will.topic, 'will topic');
@@ -51,19 +58,23 @@ export function readWill(connect: IConnectPacket, limits: BrokerLimits): Will | 
   );
   const { qos = 0, retain = false } = will;
   if (qos > 2) throw new ProtocolError(REASON.malformed, 'a will with QoS 3');
-  const properties = scanProperties(encodeWillProperties(will.properties), true);
+  const section = connect.protocolVersion === 5 ? willProperties(frame) : Buffer.alloc(0);
+  const properties = scanProperties(section, true);
   const { bytes: props, expiryS = 0, willDelayS: delayS = 0 } = properties;
-  return { topic: will.topic, payload, props, qos, retain, expiryS, delayS };
+  return { topic: will.topic, payload, props: props && owned(props), qos, retain, expiryS, delayS };
 }
 
-/** The will's properties as bytes again; mqtt-packet only hands them out as an object. */
-function encodeWillProperties(properties: object | undefined): Buffer {
-  if (!properties) return Buffer.alloc(0);
-  const publish = { cmd: 'publish', topic: 'x', payload: '', qos: 0, dup: false, retain: false, properties } as const;
-  const bytes = mqtt.generate(publish as Packet, { protocolVersion: 5 });
-  const [, bodyAt] = readVarint(bytes, 1);
-  const [length, start] = readVarint(bytes, bodyAt + 3);
-  return bytes.subarray(start, start + length);
+/**
+ * The section of the will's properties in a CONNECT of version 5 that has been parsed, as it came: mqtt-packet hands out an
+ * object, which has lost the order of User Properties, and values that are not allowed.
+ */
+function willProperties(frame: Buffer): Buffer {
+  const [, bodyAt] = readVarint(frame, 1);
+  const afterString = (at: number): number => at + 2 + frame.readUInt16BE(at);
+  const afterKeepalive = afterString(bodyAt) + 4;
+  const [ownBytes, ownAt] = readVarint(frame, afterKeepalive);
+  const [length, start] = readVarint(frame, afterString(ownAt + ownBytes));
+  return frame.subarray(start, start + length);
 }
 
 function readVarint(bytes: Buffer, start: number): [value: number, next: number] {

@@ -67,7 +67,7 @@ export function readConnect(frame: Buffer, limits: BrokerLimits): Handshake {
     cleanStart,
     expiryS: expiryOf(connect, limits, properties),
     keepaliveS: keepaliveOf(version, keepaliveS, limits, properties),
-    will: readWill(connect, limits),
+    will: readWill(connect, frame, limits),
     receiveMaximum: asked.receiveMaximum ?? RECEIVE_MAXIMUM_DEFAULT,
     packetBytesMax: asked.maximumPacketSize ?? Number.POSITIVE_INFINITY,
     topicAliasMax: asked.topicAliasMaximum ?? 0,

@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { type DrainResult, drain } from './drain.js';
 import { type IsolationResult, isolation } from './isolation.js';
-import { gateway, mosquitto, type Running, rssMiB, scratch } from './peers.js';
+import { gateway, mosquitto, mosquittoWithSnapshots, type Running, rssMiB, scratch } from './peers.js';
 
 const PUBLISHER = new URL('./publisher.js', import.meta.url).pathname;
 const CLIENTS = 8;
@@ -70,20 +70,25 @@ async function ingest(seconds: number, rounds: number) {
   for (const window of WINDOWS) {
     const ours: Published[] = [];
     const theirs: Published[] = [];
+    const snapshots: Published[] = [];
     for (let round = 0; round < rounds; round++) {
       note(`ingest, window ${window}, round ${round + 1} of ${rounds}`);
       ours.push((await with_(gateway, ({ port }) => publish(port, window, seconds, PAYLOAD_BYTES))) as Published);
       const peer = await with_(mosquitto, ({ port }) => publish(port, window, seconds, PAYLOAD_BYTES));
       if (peer) theirs.push(peer);
+      const keeping = await with_(mosquittoWithSnapshots, ({ port }) => publish(port, window, seconds, PAYLOAD_BYTES));
+      if (keeping) snapshots.push(keeping);
     }
     const perSecond = median(ours.map((run) => run.perSecond));
-    const mosquittoPerSecond = theirs.length > 0 ? median(theirs.map((run) => run.perSecond)) : null;
+    const rateOf = (runs: Published[]) => (runs.length > 0 ? median(runs.map((run) => run.perSecond)) : null);
+    const mosquittoPerSecond = rateOf(theirs);
     const p99Ms = median(ours.map((run) => run.p99Ms));
     results.push({
       window,
       perSecond,
       p99Ms,
       mosquittoPerSecond,
+      snapshotsPerSecond: rateOf(snapshots),
       ratio: mosquittoPerSecond && perSecond / mosquittoPerSecond,
     });
   }
@@ -137,13 +142,14 @@ const rate = (value: number | null) => (value === null ? null : value.toLocaleSt
 if (ingestResults.length > 0)
   table(
     `durable QoS 1 ingest, ${CLIENTS} clients, ${PAYLOAD_BYTES} B, msg/s acknowledged (median of ${rounds})`,
-    ['window', 'holdfast', 'p99 ms', 'mosquitto, no persistence', 'ratio'],
+    ['window', 'holdfast', 'p99 ms', 'mosquitto, no persistence', 'ratio', 'mosquitto, autosave_interval 1'],
     ingestResults.map((r) => [
       r.window,
       rate(r.perSecond),
       r.p99Ms.toFixed(1),
       rate(r.mosquittoPerSecond),
       r.ratio === null ? null : r.ratio.toFixed(2),
+      rate(r.snapshotsPerSecond),
     ]),
   );
 if (drains.length > 0)

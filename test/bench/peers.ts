@@ -79,12 +79,21 @@ export function gateway(dir: string): Promise<Running> {
 }
 
 /** Mosquitto as it comes, which keeps nothing on disk; undefined when it is not installed. */
-export async function mosquitto(dir: string): Promise<Running | undefined> {
+export function mosquitto(dir: string): Promise<Running | undefined> {
+  return openMosquitto(dir, 'persistence false');
+}
+
+/** With its snapshots as often as it makes them; they do not precede its acknowledgements. */
+export function mosquittoWithSnapshots(dir: string): Promise<Running | undefined> {
+  return openMosquitto(dir, `persistence true\npersistence_location ${dir}/\nautosave_interval 1\nuser root`);
+}
+
+async function openMosquitto(dir: string, persistence: string): Promise<Running | undefined> {
   const port = await freePort();
   const config = join(dir, 'mosquitto.conf');
   writeFileSync(
     config,
-    `listener ${port} 127.0.0.1\nallow_anonymous true\npersistence false\nlog_dest none\nmax_inflight_messages 0\n`,
+    `listener ${port} 127.0.0.1\nallow_anonymous true\n${persistence}\nlog_dest none\nmax_inflight_messages 0\n`,
   );
   for (const program of ['mosquitto', '/usr/sbin/mosquitto']) {
     const child = spawn(program, ['-c', config], { stdio: 'ignore' });

@@ -195,6 +195,41 @@ test('a will that could not be published is refused with its CONNECT', async (t)
   assert.equal(plant.broker.status().retained, 0);
 });
 
+test('a will with bad properties is refused with its CONNECT', async (t) => {
+  const plant = await openPlant(t);
+  const cases: readonly [what: string, properties: string][] = [
+    ['that run past the packet', '7f 01'],
+    ['a topic alias, which a will has not', '03 23 00 01'],
+    ['a content type twice', '08 03 00 01 61 03 00 01 61'],
+    ['a payload format that is none', '02 01 02'],
+    ['a response topic that is a filter', '04 08 00 01 23'],
+  ];
+  for (const [what, properties] of cases) {
+    const raw = await RawClient.open(t, plant.port, 5);
+    const head = hex('00 04 4d 51 54 54 05 06 00 00 00 00 01 77');
+    const body = Buffer.concat([head, hex(properties), hex('00 01 61 00 01 78')]);
+    raw.socket.write(Buffer.concat([Buffer.from([0x10, body.length]), body]));
+    await raw.gone();
+    const [answer] = raw.packets as { cmd: string; reasonCode?: number }[];
+    assert.deepEqual([answer?.cmd, (answer?.reasonCode ?? 0) >= 0x80], ['connack', true], what);
+  }
+  assert.equal(plant.broker.status().sessions, 0);
+});
+
+test('a property that is given twice is refused, in CONNECT and in DISCONNECT', async (t) => {
+  const plant = await openPlant(t);
+  const raw = await RawClient.open(t, plant.port, 5);
+  raw.socket.write(hex('10 16 00 04 4d 51 54 54 05 02 00 00 06 21 00 01 21 00 02 00 03 74 77 6f'));
+  assert.equal((await raw.next('connack')).reasonCode, 0x82);
+  await raw.gone();
+  const kept = await RawClient.connect(t, plant.port, 'kept', {
+    version: 5,
+    properties: { sessionExpiryInterval: 9 },
+  });
+  kept.socket.write(hex('e0 0c 00 0a 11 00 00 00 05 11 00 00 00 06'));
+  assert.equal((await kept.next('disconnect')).reasonCode, 0x82);
+});
+
 test('a large packet that is announced and does not come costs nothing but its header', async (t) => {
   const plant = await openPlant(t);
   const raws = await Promise.all(Array.from({ length: 20 }, (_, n) => RawClient.connect(t, plant.port, `big${n}`)));

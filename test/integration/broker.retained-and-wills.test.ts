@@ -190,3 +190,24 @@ test('wills of the clients that a shutdown throws out are published before the f
     ['w'],
   );
 });
+
+test('the properties of a will come as they were written, user properties in their order', async (t) => {
+  const plant = await openPlant(t);
+  const watcher = await RawClient.connect(t, plant.port, 'watcher', { version: 5 });
+  const chunks: Buffer[] = [];
+  watcher.socket.on('data', (chunk) => void chunks.push(chunk as Buffer));
+  watcher.send({ cmd: 'subscribe', messageId: 1, subscriptions: [{ topic: 'w/#', qos: 0 }] });
+  await watcher.next('suback');
+  const text = (value: string) => Buffer.concat([Buffer.from([0, value.length]), Buffer.from(value)]);
+  const user = (name: string, value: string) => Buffer.concat([Buffer.from([0x26]), text(name), text(value)]);
+  const pairs = [user('b', '1'), user('a', '2'), user('b', '3'), user('0', '4')];
+  const properties = Buffer.concat([Buffer.from([0x03]), text('text/plain'), ...pairs, Buffer.from([1, 1])]);
+  const dying = await RawClient.open(t, plant.port, 5);
+  const head = Buffer.concat([text('MQTT'), Buffer.from([5, 6, 0, 0, 3, 0x21, 0, 9]), text('dying')]);
+  const body = Buffer.concat([head, Buffer.from([properties.length]), properties, text('w/a'), text('gone')]);
+  dying.socket.write(Buffer.concat([Buffer.from([0x10, body.length]), body]));
+  await dying.next('connack');
+  dying.socket.destroy();
+  assert.equal(String((await watcher.next('publish')).payload), 'gone');
+  assert.ok(Buffer.concat(chunks).includes(properties));
+});
