@@ -24,6 +24,7 @@ export async function admitClient(
       if (!isGone()) shared.counters.failedLogins++;
       return new ProtocolError(REASON.notAuthorized, 'not authorized');
     }
+    connection.onKnown();
     return await sessions.attach(connection, { clientId, user: principal.user, cleanStart, expiryS, will });
   } catch (error) {
     if (error instanceof ProtocolError) return error;

@@ -75,6 +75,8 @@ export class Connection implements ControlOwner, PacketOwner, InboundOwner, Subs
   private readonly channel: ControlChannel;
   private readonly reader: PacketReader;
   private readonly openedAt: number;
+  /** When it was known who it is; after that it only waits to take over its session. */
+  private knownAt: number | undefined;
   private handshake: Handshake | undefined;
   private refused: ProtocolError | undefined;
   /** Set by the session when it takes this connection, which is before the client is served. */
@@ -112,8 +114,9 @@ export class Connection implements ControlOwner, PacketOwner, InboundOwner, Subs
   tick(now: number): void {
     if (this.isClosed) return;
     if (!this.isReady) {
-      const timeoutMs = this.handshake ? LOGIN_TIMEOUT_MS : this.context.shared.limits.connectTimeoutMs;
-      if (now - this.openedAt > timeoutMs) this.close();
+      const isLoggingIn = this.handshake !== undefined && this.knownAt === undefined;
+      const timeoutMs = isLoggingIn ? LOGIN_TIMEOUT_MS : this.context.shared.limits.connectTimeoutMs;
+      if (now - (this.knownAt ?? this.openedAt) > timeoutMs) this.close();
       return;
     }
     const keepaliveMs = (this.handshake?.keepaliveS ?? 0) * 1000 * KEEPALIVE_GRACE;
@@ -154,6 +157,11 @@ export class Connection implements ControlOwner, PacketOwner, InboundOwner, Subs
     this.channel.destroy();
     if (this.session) this.context.sessions.detach(this, this.session, this.saidGoodbye);
     this.context.onClosed(this);
+  }
+
+  /** Its login is over, and it may come in. */
+  onKnown(): void {
+    this.knownAt = this.context.shared.clock.mono();
   }
 
   /** The session's way out; the session calls it when it takes this connection. */

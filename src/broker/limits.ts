@@ -4,7 +4,7 @@ export interface BrokerLimits {
   readonly packetBytesMax: number;
   /** The same before CONNECT has been accepted: room for ids, a will and a token, not for filling memory. */
   readonly connectBytesMax: number;
-  /** A connection whose CONNECT has not come after this long is closed. */
+  /** A connection whose CONNECT has not come after this long is closed, and one that waits this long for its session. */
   readonly connectTimeoutMs: number;
   /** Connections, accepted or not; more are closed at once. */
   readonly clientsMax: number;
