@@ -70,6 +70,8 @@ export interface BrokerStatus {
   readonly pending: number;
   /** Rows of all persistent sessions. */
   readonly queuedRows: number;
+  /** Bytes of their payloads. */
+  readonly queuedBytes: number;
   /** Clients that were not let in, since the start. */
   readonly failedLogins: number;
 }
@@ -132,7 +134,11 @@ export class Broker {
     let pausedClients = 0;
     for (const connection of this.connections) if (connection.isChoked) pausedClients++;
     let queuedRows = 0;
-    for (const session of this.sessions.values()) queuedRows += session.rows;
+    let queuedBytes = 0;
+    for (const { rows, rowBytes } of this.sessions.values()) {
+      queuedRows += rows;
+      queuedBytes += rowBytes;
+    }
     return {
       clients,
       connecting: this.connections.size - clients,
@@ -151,6 +157,7 @@ export class Broker {
       pausedClients,
       pending: this.intake.pendingMessages,
       queuedRows,
+      queuedBytes,
       failedLogins: counters.failedLogins,
     };
   }

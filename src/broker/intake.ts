@@ -132,14 +132,20 @@ export class Intake {
     // Looked at again when it leaves; here it saves the row, and the place of a message that may be read.
     if (!this.shared.access.mayReceive(session.principal, message.topic)) return null;
     if (qos === 0 || !session.persistent) return { session, outbox, qos, retain, ids, packetId: 0, opIndex: -1 };
-    if (session.rows >= this.shared.limits.sessionQueueRowsMax) {
+    if (this.queueIsFull(session, message)) {
       this.shared.counters.dropped['session-queue-full']++;
       return null;
     }
     const packetId = outbox?.reserve(qos, message.payload.length) ?? 0;
     session.rows++;
+    session.rowBytes += message.payload.length;
     ops.push(this.row(session, message, { qos, retain, ids }, packetId));
     return { session, outbox, qos, retain, ids, packetId, opIndex: ops.length - 1 };
+  }
+
+  private queueIsFull({ rows, rowBytes }: Session, { payload }: Inbound): boolean {
+    const { sessionQueueRowsMax, sessionQueueBytesMax } = this.shared.limits;
+    return rows >= sessionQueueRowsMax || rowBytes + payload.length > sessionQueueBytesMax;
   }
 
   private row(session: Session, message: Inbound, { qos, retain, ids }: Manner, packetId: number): Op {
@@ -183,14 +189,17 @@ export class Intake {
   }
 
   private enqueue(session: Session, message: Inbound, manner: Manner): void {
-    if (session.rows >= this.shared.limits.sessionQueueRowsMax) {
+    if (this.queueIsFull(session, message)) {
       this.shared.counters.dropped['session-queue-full']++;
       return;
     }
     session.rows++;
+    session.rowBytes += message.payload.length;
     this.shared.store.submit([this.row(session, message, manner, 0)], (error, results, at) => {
-      if (error) session.rows--;
-      else if (session.ended) this.shared.store.ride(this.shared.statements.outgoingDelete(results[at] as number));
+      if (error) {
+        session.rows--;
+        session.rowBytes -= message.payload.length;
+      } else if (session.ended) this.shared.store.ride(this.shared.statements.outgoingDelete(results[at] as number));
       else session.outbox?.wake();
     });
   }
@@ -207,5 +216,6 @@ export class Intake {
 function cancel({ session, outbox, packetId, opIndex }: Delivery, bytes: number): void {
   if (opIndex < 0) return;
   session.rows--;
+  session.rowBytes -= bytes;
   if (packetId > 0) outbox?.cancel(packetId, bytes);
 }

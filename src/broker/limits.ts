@@ -23,6 +23,8 @@ export interface BrokerLimits {
   readonly subscriptionsPerSessionMax: number;
   /** Rows kept for one persistent session; newer messages beyond are dropped for it, and counted. */
   readonly sessionQueueRowsMax: number;
+  /** The same in bytes of payload: rows alone bound nothing where messages are large. */
+  readonly sessionQueueBytesMax: number;
   /** The same for a clean session, in memory. */
   readonly cleanQueueMessagesMax: number;
   readonly cleanQueueBytesMax: number;
@@ -68,6 +70,7 @@ export const DEFAULT_LIMITS: BrokerLimits = {
   sessionExpiryMaxS: Number.POSITIVE_INFINITY,
   subscriptionsPerSessionMax: 10_000,
   sessionQueueRowsMax: 100_000,
+  sessionQueueBytesMax: 256 * 1024 * 1024,
   cleanQueueMessagesMax: 20_000,
   cleanQueueBytesMax: 8 * 1024 * 1024,
   windowMessagesMax: 1_000,

@@ -112,7 +112,7 @@ export class Outbox {
     if (this.uncommittedBytes + bytes > this.shared.limits.socketBytesMax) return 0;
     this.uncommitted++;
     this.uncommittedBytes += bytes;
-    return this.window.add(qos, 0);
+    return this.window.add(qos, 0, bytes);
   }
 
   /** The row with the reserved `id` was not written. */
@@ -147,7 +147,7 @@ export class Outbox {
     const { dropped } = this.shared.counters;
     if (this.closed || !this.started) return;
     if (this.memory.isEmpty && !this.socketIsFull && (manner.qos === 0 || this.window.hasRoom)) {
-      this.write(message, manner, manner.qos > 0 ? this.window.add(manner.qos, 0) : 0, false);
+      this.write(message, manner, manner.qos > 0 ? this.window.add(manner.qos, 0, 0) : 0, false);
     } else if (manner.qos === 0 && this.socketIsFull) dropped['slow-subscriber']++;
     else if (this.memory.hasRoomFor(message)) this.memory.push({ message, manner, id: 0 });
     else dropped[manner.qos === 0 ? 'slow-subscriber' : 'clean-queue-full']++;
@@ -182,8 +182,14 @@ export class Outbox {
       return;
     }
     this.shared.store.submit([this.shared.statements.outgoingRelease(entry.seq)], (error) => {
-      if (error) this.options.onFailure(error);
-      else pubrel();
+      if (error) {
+        this.options.onFailure(error);
+        return;
+      }
+      // Of the row only the packet id is left.
+      this.session.rowBytes -= entry.bytes;
+      entry.bytes = 0;
+      pubrel();
     });
   }
 
@@ -208,7 +214,7 @@ export class Outbox {
       this.write(
         next.message,
         next.manner,
-        next.id || (next.manner.qos > 0 ? this.window.add(next.manner.qos, 0) : 0),
+        next.id || (next.manner.qos > 0 ? this.window.add(next.manner.qos, 0, 0) : 0),
         false,
       );
     }
@@ -234,13 +240,13 @@ export class Outbox {
     const updates = [];
     let durably = false;
     for (const row of page) {
-      const [seq, storedId, , , , , qos] = row;
+      const [seq, storedId, , , { length }, , qos] = row;
       if (this.sentAhead.delete(seq)) continue;
-      if (storedId !== null && this.window.keep(storedId, qos as Qos, seq)) {
+      if (storedId !== null && this.window.keep(storedId, qos as Qos, seq, length)) {
         sends.push({ row, id: storedId, dup: true });
         continue;
       }
-      const id = this.window.add(qos as Qos, seq);
+      const id = this.window.add(qos as Qos, seq, length);
       updates.push(statements.outgoingPacketId(id, seq));
       durably ||= qos === 2;
       sends.push({ row, id, dup: false });
@@ -313,10 +319,13 @@ export class Outbox {
     if (entry) this.finish(id, entry);
   }
 
-  private finish(id: number, { seq }: InFlight): void {
+  private finish(id: number, entry: InFlight): void {
+    const { seq, bytes } = entry;
     this.window.delete(id);
     if (seq === 0) return;
     this.session.rows--;
+    this.session.rowBytes -= bytes;
+    entry.bytes = 0;
     this.shared.store.ride(this.shared.statements.outgoingDelete(seq));
   }
 }

@@ -5,6 +5,8 @@ export interface InFlight {
   readonly qos: Qos;
   /** The message's row; 0 while it is not committed, or when there is none. */
   seq: number;
+  /** Payload of the row, as it counts in `session.rowBytes`. */
+  bytes: number;
 }
 
 const PACKET_ID_MAX = 65_535;
@@ -39,18 +41,18 @@ export class PacketWindow {
   }
 
   /** A free id, from now on in flight. */
-  add(qos: Qos, seq: number): number {
+  add(qos: Qos, seq: number, bytes: number): number {
     do this.lastId = (this.lastId % PACKET_ID_MAX) + 1;
     while (this.entries.has(this.lastId) || this.storedIds.has(this.lastId));
-    this.entries.set(this.lastId, { qos, seq });
+    this.entries.set(this.lastId, { qos, seq, bytes });
     return this.lastId;
   }
 
   /** A row that has an id keeps it; false when another message has it, as after a commit that was held back. */
-  keep(id: number, qos: Qos, seq: number): boolean {
+  keep(id: number, qos: Qos, seq: number, bytes: number): boolean {
     if (this.entries.has(id)) return false;
     this.storedIds.delete(id);
-    this.entries.set(id, { qos, seq });
+    this.entries.set(id, { qos, seq, bytes });
     return true;
   }
 

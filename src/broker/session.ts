@@ -38,6 +38,8 @@ export class Session implements Receiver {
   ended = false;
   /** Rows of the outgoing table, those on their way into it included. */
   rows = 0;
+  /** Bytes of their payloads. */
+  rowBytes = 0;
   /** QoS 2 ids that were taken over and not released: of a persistent session only their number, the table has them. */
   halfOpen = 0;
   readonly received = new Set<number>();

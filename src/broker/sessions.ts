@@ -45,13 +45,14 @@ export class Sessions {
     const { store, clock, router } = this.shared;
     const byKey = new Map<number, Session>();
     for (const row of await store.query<SessionRow[]>('broker.sessions')) {
-      const [key, id, user, expiryS, endsAt, outgoing, incoming] = row;
+      const [key, id, user, expiryS, endsAt, outgoing, outgoingBytes, incoming] = row;
       const session = new Session(key, id, user);
       session.persistent = true;
       session.expiryS = expiryS ?? Number.POSITIVE_INFINITY;
       const expiryMs = session.expiryS * 1000;
       session.endsAt = clock.mono() + (endsAt === null ? expiryMs : Math.min(expiryMs, endsAt - clock.now()));
       session.rows = outgoing;
+      session.rowBytes = outgoingBytes;
       session.halfOpen = incoming;
       this.byId.set(id, session);
       byKey.set(key, session);
@@ -175,8 +176,12 @@ export class Sessions {
     const { clock, store, statements, counters } = this.shared;
     for (const session of this.byId.values()) {
       if (session.connection || session.rows === 0) continue;
-      store.submit([statements.outgoingExpire(session.key, clock.now())], (error, results, at) => {
-        const expired = error ? 0 : (results[at] as number);
+      const of = [session.key, clock.now()] as const;
+      const unit = [statements.outgoingExpiring(...of), statements.outgoingExpire(...of)];
+      store.submit(unit, (error, results, at) => {
+        if (error) return;
+        const [bytes, expired] = [results[at] as number, results[at + 1] as number];
+        session.rowBytes -= bytes;
         session.rows -= expired;
         counters.dropped.expired += expired;
       });

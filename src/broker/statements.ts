@@ -13,6 +13,7 @@ const NAMES = [
   'outgoingPacketId',
   'outgoingRelease',
   'outgoingExpire',
+  'outgoingExpiring',
   'outgoingDelete',
   'incomingPut',
   'incomingDelete',

@@ -91,6 +91,7 @@ export type SessionRow = [
   expiryS: number | null,
   endsAt: number | null,
   outgoing: number,
+  outgoingBytes: number,
   incoming: number,
 ];
 export type SubscriptionRow = [
@@ -127,6 +128,8 @@ export type OutgoingRow = [
   ids: string | null,
 ];
 
+const EXPIRED = 'session = ? AND deadline > 0 AND packet_id IS NULL AND deadline <= ?';
+
 function open(db: Database): OpenTables {
   // Messages that were held back while their session ended.
   db.exec('DELETE FROM outgoing WHERE session NOT IN (SELECT session FROM sessions)');
@@ -146,6 +149,9 @@ function open(db: Database): OpenTables {
     )
     .raw();
   const outgoingIds = db.prepare('SELECT packet_id FROM outgoing WHERE session = ? AND packet_id IS NOT NULL').pluck();
+  const outgoingExpiring = db
+    .prepare(`SELECT coalesce(sum(length(payload)), 0) FROM outgoing WHERE ${EXPIRED}`)
+    .pluck();
   const insertOutgoing = db.prepare('INSERT INTO outgoing VALUES (NULL, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?)');
   const wipe = ['sessions', 'subscriptions', 'outgoing', 'incoming'].map((table) =>
     run(`DELETE FROM ${table} WHERE session = ?`),
@@ -166,10 +172,10 @@ function open(db: Database): OpenTables {
       outgoingPacketId: run('UPDATE outgoing SET packet_id = ? WHERE seq = ?'),
       /** PUBREC came: only the packet id is still of use. */
       outgoingRelease: run("UPDATE outgoing SET released = 1, payload = x'', props = NULL WHERE seq = ?"),
+      /** Bytes of the rows that `outgoingExpire` is about to remove. */
+      outgoingExpiring: (session: number, now: number): number => outgoingExpiring.get(session, now) as number,
       /** Rows that have expired and were never sent. Returns their number. */
-      outgoingExpire: run(
-        'DELETE FROM outgoing WHERE session = ? AND deadline > 0 AND packet_id IS NULL AND deadline <= ?',
-      ),
+      outgoingExpire: run(`DELETE FROM outgoing WHERE ${EXPIRED}`),
       outgoingDelete: run('DELETE FROM outgoing WHERE seq = ?'),
       /** Returns 0 when the packet id is known: the guard against taking a message twice. */
       incomingPut: run('INSERT OR IGNORE INTO incoming VALUES (?, ?)'),
@@ -181,6 +187,7 @@ function open(db: Database): OpenTables {
       retained: all('SELECT * FROM retained'),
       sessions: all(
         `SELECT *, (SELECT count(*) FROM outgoing o WHERE o.session = s.session),
+           (SELECT coalesce(sum(length(payload)), 0) FROM outgoing o WHERE o.session = s.session),
            (SELECT count(*) FROM incoming i WHERE i.session = s.session) FROM sessions s`,
       ),
       subscriptions: all('SELECT * FROM subscriptions'),

@@ -55,6 +55,7 @@ const broker = z
       ),
     sessionsMax: count(1, MANY).prefault(10_000).describe('Sessions that are kept.'),
     sessionQueueMax: count(0, MANY).prefault(100_000).describe('Messages queued for one absent client.'),
+    sessionQueueBytesMax: size('0B').prefault('256MiB').describe('The same in bytes of payload.'),
     topicBytesMax: size('1B', '65535B').prefault('1KiB').describe('Length of a topic or a filter.'),
     // The matcher of Aedes, which checks the filters, stops at 100.
     topicLevelsMax: count(1, 100).prefault(20).describe('Levels of a topic or a filter.'),

@@ -160,6 +160,7 @@ export class Gateway {
         retainedTime: config.broker.retainedTime,
         sessionsMax: config.broker.sessionsMax,
         sessionQueueRowsMax: config.broker.sessionQueueMax,
+        sessionQueueBytesMax: config.broker.sessionQueueBytesMax,
         clientsMax: config.broker.clientsMax,
         clientsPerAddressMax: config.broker.clientsPerAddressMax,
         connectRateMax: config.broker.connectRateMax,

@@ -76,6 +76,7 @@ export interface BrokerStatus {
   readonly received: number;
   readonly sent: number;
   readonly queuedRows: number;
+  readonly queuedBytes: number;
   readonly pausedClients: number;
   /** Clients that were not let in, since the start. */
   readonly failedLogins: number;

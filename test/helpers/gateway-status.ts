@@ -72,6 +72,7 @@ export function gatewayStatus(parts: StatusParts = {}): GatewayStatus {
       received: 8_500_000,
       sent: 25_800_000,
       queuedRows: 0,
+      queuedBytes: 0,
       pausedClients: 0,
       failedLogins: 0,
       dropped: { 'too-large': 0, acl: 0, 'qos0-overload': 0 },

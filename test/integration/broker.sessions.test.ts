@@ -145,6 +145,60 @@ test('client ids that are names of the language are ids like any other', async (
   assert.equal(plant.broker.status().sessions, 4);
 });
 
+test('a queue has an end in bytes, and what leaves it makes room, also after a restart', async (t) => {
+  const limits = { sessionQueueBytesMax: 10_000 };
+  const plant = await openPlant(t, { limits });
+  const absent = await RawClient.connect(t, plant.port, 's', KEPT);
+  absent.send({ cmd: 'subscribe', messageId: 1, subscriptions: [{ topic: 'x', qos: 1 }] });
+  await absent.next('suback');
+  absent.socket.destroy();
+  await until('it is away', () => plant.broker.status().clients === 0);
+  const fill = async (): Promise<number> => {
+    const dropped = plant.broker.status().dropped['session-queue-full'];
+    const writer = await RawClient.connect(t, plant.port, 'w');
+    for (let id = 1; id <= 5; id++) {
+      writer.publish('x', 'y'.repeat(4_000), 1, id);
+      await writer.next('puback');
+    }
+    writer.socket.destroy();
+    await until('it has gone', () => plant.broker.status().clients === 0);
+    return plant.broker.status().dropped['session-queue-full'] - dropped;
+  };
+  assert.equal(await fill(), 3);
+  assert.equal(plant.broker.status().queuedBytes, 8_000);
+  await plant.restart({ limits });
+  assert.equal(plant.broker.status().queuedBytes, 8_000);
+  assert.equal(await fill(), 5);
+  const back = await RawClient.connect(t, plant.port, 's', KEPT);
+  for (const _ of [1, 2]) back.send({ cmd: 'puback', messageId: (await back.next('publish')).messageId });
+  await until('the queue is empty', () => plant.broker.status().queuedRows === 0);
+  assert.equal(plant.broker.status().queuedBytes, 0);
+  back.socket.destroy();
+  await until('it is away again', () => plant.broker.status().clients === 0);
+});
+
+test('the bytes of a QoS 2 message count until PUBREC, over lost connections', async (t) => {
+  const plant = await openPlant(t);
+  const first = await RawClient.connect(t, plant.port, 's', KEPT);
+  first.send({ cmd: 'subscribe', messageId: 1, subscriptions: [{ topic: 'x', qos: 2 }] });
+  await first.next('suback');
+  const writer = await RawClient.connect(t, plant.port, 'w');
+  writer.publish('x', 'y'.repeat(100), 2, 1);
+  await writer.next('pubrec');
+  const { messageId } = await first.next('publish');
+  assert.equal(plant.broker.status().queuedBytes, 100);
+  first.send({ cmd: 'pubrec', messageId });
+  await first.next('pubrel');
+  assert.deepEqual([plant.broker.status().queuedRows, plant.broker.status().queuedBytes], [1, 0]);
+  first.socket.destroy();
+  await until('it is away', () => plant.broker.status().clients === 1);
+  const back = await RawClient.connect(t, plant.port, 's', KEPT);
+  await back.next('pubrel');
+  back.send({ cmd: 'pubcomp', messageId });
+  await until('the queue is empty', () => plant.broker.status().queuedRows === 0);
+  assert.equal(plant.broker.status().queuedBytes, 0);
+});
+
 test('a queue has an end, and what does not fit is counted', async (t) => {
   const plant = await openPlant(t, { limits: { sessionQueueRowsMax: 3 } });
   const first = await RawClient.connect(t, plant.port, 's', KEPT);

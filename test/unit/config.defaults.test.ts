@@ -33,6 +33,7 @@ test('a gateway needs an id and an upstream; the rest has defaults', (t) => {
       retainedTime: false,
       sessionsMax: 10_000,
       sessionQueueMax: 100_000,
+      sessionQueueBytesMax: 256 * MIB,
       topicBytesMax: KIB,
       topicLevelsMax: 20,
       strictReceiveMaximum: false,

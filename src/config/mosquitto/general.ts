@@ -15,6 +15,8 @@ const PACKET_BYTES_MAX = 2 ** 28 - 1;
 /** Topic and header of a message, whose payload alone is bounded. */
 const AROUND_PAYLOAD_BYTES = 66_000;
 const EXPIRY_DAYS_MAX = 3650;
+/** Of what fits on a disk. */
+const QUEUE_BYTES_ANY = 2 ** 40;
 const COUNT_MAX = 1_000_000_000;
 const KEEPALIVE_S_MAX = 65_535;
 const DAYS_OF: Readonly<Record<string, number>> = { h: 1 / 24, d: 1, w: 7, m: 30, y: 365 };
@@ -42,7 +44,6 @@ const OTHERS: Readonly<Record<string, readonly [Outcome, string]>> = {
   log_timestamp_format: ['changed', 'times are ISO 8601'],
   max_inflight_bytes: ['unsupported', 'the messages in flight are bounded by their number'],
   max_inflight_messages: ['changed', 'up to 1000, or as few as the client asks for; their order is kept in any case'],
-  max_queued_bytes: ['unsupported', 'see sessionQueueMax and spool.bytesMax'],
   max_topic_alias: ['changed', 'topic aliases have fixed limits'],
   memory_limit: ['changed', 'what waits is on disk'],
   packet_buffer_size: ['changed', 'not needed'],
@@ -120,6 +121,11 @@ const LIMITS: Readonly<Record<string, Limit>> = {
     return count === undefined
       ? undefined
       : ['sessionQueueMax', count === 0 ? COUNT_MAX : Math.min(count, COUNT_MAX), 'kept'];
+  },
+  max_queued_bytes: (value) => {
+    const count = wholeNumber(value);
+    if (count === undefined) return undefined;
+    return ['sessionQueueBytesMax', `${count === 0 ? QUEUE_BYTES_ANY : count}B`, 'kept'];
   },
   persistent_client_expiration: (value) => {
     const [, count, unit = ''] = /^(\d{1,6})([hdwmy])$/.exec(value) ?? [];
