@@ -6,7 +6,7 @@ import { allOrProblems, type LineProblem } from '../broker/line-problem.js';
 import { changePassword } from '../broker/password-file.js';
 import { newArgon2Hash, newHash } from '../broker/password-hash.js';
 import { readTls } from '../broker/tls-files.js';
-import { isReserved, sharedParts } from '../broker/topics.js';
+import { isReserved, isValidFilter, sharedParts, WIDEST_TOPIC } from '../broker/topics.js';
 import type { GatewayConfig } from '../config/gateway-schema.js';
 import type { Problem } from '../config/problem.js';
 import { type Clock, systemClock } from '../lib/clock.js';
@@ -48,13 +48,17 @@ export interface AccessQuestion {
   readonly action: 'read' | 'write' | 'subscribe';
 }
 
-/** What the ACL file answers, and which line does. Throws `config.invalid`. */
+/** What the ACL file answers, and which line does. Throws `config.invalid`, `usage.invalid` for what is no filter. */
 export async function explainAccess(question: AccessQuestion): Promise<Decision> {
   const { aclFile, user = null, clientId, topic, action } = question;
   const acl = await Acl.read(aclFile);
   if (action === 'write' && isReserved(topic))
     return { allowed: false, rule: null, reason: 'topics that begin with $ are written by the broker alone' };
-  if (action === 'subscribe') return acl.decideFilter({ user, clientId }, sharedParts(topic)?.inner ?? topic);
+  if (action === 'subscribe') {
+    if (!isValidFilter(topic, WIDEST_TOPIC))
+      throw new HoldfastError('usage.invalid', `${JSON.stringify(topic)} is no topic filter`);
+    return acl.decideFilter({ user, clientId }, sharedParts(topic)?.inner ?? topic);
+  }
   return acl.decide({ user, clientId }, action === 'read' ? READ : WRITE, topic);
 }
 

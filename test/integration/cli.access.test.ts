@@ -78,6 +78,7 @@ test('acl test prints the answer and the line that decides', (t) => {
   assert.deepEqual(run('plant/#', 'read'), [64, '']);
   assert.deepEqual(run('plant/#', 'subscribe', '--user', 'alice'), [0, 'allowed: F:3: topic readwrite plant/#']);
   assert.deepEqual(run('$share/g/plant/x', 'subscribe', '--user', 'alice'), [1, 'denied: F:4: topic deny plant/x']);
+  for (const bad of ['', 'a#', '$share/g']) assert.deepEqual(run(bad, 'subscribe'), [64, ''], bad);
   assert.deepEqual(run('plant/+', 'subscribe'), [1, 'denied: no line grants it']);
   const { stdout } = holdfast(['acl', 'test', '--acl', file, 'open', 'read', '--json']);
   assert.deepEqual(JSON.parse(stdout), { allowed: true, file, line: 1, text: 'topic read open', reason: null });
