@@ -332,15 +332,6 @@ max_queued_messages many
   ]);
 });
 
-test('topics may be as long and deep as they were, as far as that goes, and the difference is told', (t) => {
-  const conf = configFile(t, 'listener 1883\n', 'mosquitto.conf');
-  const { yaml, notes } = importMosquitto(conf, { upstream: 'mqtt://192.0.2.1' });
-  const note = notes.find(({ directive }) => directive === '(no limit of topics)');
-  assert.match(note?.message ?? '', /topicLevelsMax 100, Mosquitto takes 200/);
-  assert.match(yaml, /topicBytesMax: 65535B/);
-  assert.match(yaml, /topicLevelsMax: 100/);
-});
-
 test('a file that is not there is told', (t) => {
   const missing = join(tempDir(t), 'none.conf');
   assert.throws(() => importMosquitto(missing), { code: 'config.invalid', message: /none\.conf: cannot be read/ });
