@@ -48,6 +48,18 @@ const historian = z
   .prefault({})
   .describe('Where readings are kept.');
 
+const reconcile = z
+  .strictObject({
+    afterOutage: duration('1m')
+      .prefault('10m')
+      .describe('A gateway that was silent for longer is reconciled by itself when it is back.'),
+    within: duration('10m')
+      .prefault('3h')
+      .describe('An outage that is not proved complete so long after its last progress is an alarm.'),
+  })
+  .prefault({})
+  .describe('Proof that nothing is missing after an outage.');
+
 const ingest = z
   .strictObject({
     id: id.describe('Name of this ingest.'),
@@ -62,6 +74,7 @@ export const ingestSchema = z
     log,
     source,
     historian,
+    reconcile,
     web: z
       .strictObject({ listen: listenAddress.prefault('127.0.0.1:8081').describe('HOST:PORT of the status page.') })
       .optional()

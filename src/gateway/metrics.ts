@@ -60,8 +60,8 @@ export const GATEWAY_METRICS: readonly Metric<GatewayReadings>[] = [
   gauge('holdfast_spool_writable', '1 while the spool takes messages.', ({ spool }) =>
     spool.state === 'open' ? 1 : 0,
   ),
-  gauge('holdfast_spool_head_seq', 'Seq of the newest message.', ({ spool }) => spool.head),
-  gauge('holdfast_spool_tail_seq', 'Seq of the oldest message that is still there.', ({ spool }) => spool.tail),
+  gauge('holdfast_spool_head_seq', 'Seq of the oldest message that is still there.', ({ spool }) => spool.head),
+  gauge('holdfast_spool_tail_seq', 'Seq of the newest message.', ({ spool }) => spool.tail),
   {
     name: 'holdfast_disk_free_bytes',
     type: 'gauge',

@@ -25,14 +25,19 @@ export interface Metric<Source> {
   readonly read: (source: Source) => Samples;
 }
 
-/** Of the process itself; the others that prom-client offers are many, and some have names that Prometheus advises against. */
+/**
+ * Of the process itself; the others that prom-client offers are many, and some have names that Prometheus advises against.
+ * Some set those that come after them, so they go together.
+ */
 const PROCESS_METRICS: ReadonlySet<string> = new Set([
   'process_cpu_seconds_total',
   'process_start_time_seconds',
   'process_resident_memory_bytes',
   'process_open_fds',
   'process_max_fds',
+  'nodejs_eventloop_lag_seconds',
   'nodejs_eventloop_lag_p99_seconds',
+  'nodejs_heap_size_total_bytes',
   'nodejs_heap_size_used_bytes',
 ]);
 
