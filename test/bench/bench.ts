@@ -3,13 +3,14 @@
  * cores are enough to compare and not enough to boast: read the ratios, and the median of several runs.
  *
  *     npm run bench -- [--seconds 3] [--rounds 3] [--rows 20000,100000] [--backlog 200000]
- *                  [--only ingest,drain,memory] [--json FILE]
+ *                  [--only ingest,drain,memory,historian,reconcile] [--json FILE]
  */
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { type DrainResult, drain } from './drain.js';
+import { insertBench, reconcileBench } from './historian.js';
 import { gateway, mosquitto, type Running, rssMiB, scratch } from './peers.js';
 
 const PUBLISHER = new URL('./publisher.js', import.meta.url).pathname;
@@ -25,7 +26,7 @@ const { values: flags } = parseArgs({
     rows: { type: 'string', default: '20000,100000' },
     backlog: { type: 'string', default: '200000' },
     json: { type: 'string' },
-    only: { type: 'string', default: 'ingest,drain,memory' },
+    only: { type: 'string', default: 'ingest,drain,memory,historian,reconcile' },
   },
 });
 
@@ -114,6 +115,8 @@ for (const rows of asked.has('drain') ? flags.rows.split(',').map(Number) : []) 
     drains.push(runs[Math.floor(runs.length / 2)] as DrainResult);
   }
 }
+const inserts = asked.has('historian') ? await insertBench(note) : [];
+const reconciles = asked.has('reconcile') ? await reconcileBench(note) : [];
 const memory = asked.has('memory') ? await backlog(Number(flags.backlog)) : undefined;
 
 const table = (title: string, header: string[], lines: (string | number | null)[][]) => {
@@ -149,4 +152,26 @@ if (memory) {
     [[rate(memory.rows), memory.emptyMiB, memory.fullMiB, rate(memory.perSecond)]],
   );
 }
-if (flags.json) writeFileSync(flags.json, `${JSON.stringify({ ingest: ingestResults, drains, memory }, null, 2)}\n`);
+if (inserts.length > 0)
+  table(
+    'rows into the historian',
+    ['store', 'rows a batch', 'rows/s', 'raw COPY rows/s', 'ratio'],
+    inserts.map((r) => [
+      r.store,
+      rate(r.batchRows),
+      rate(r.rowsPerSecond),
+      rate(r.copyPerSecond),
+      r.copyPerSecond === null ? null : (r.rowsPerSecond / r.copyPerSecond).toFixed(2),
+    ]),
+  );
+if (reconciles.length > 0)
+  table(
+    'reconcile of a day',
+    ['store', 'readings', 'seconds', 'metric hours incomplete'],
+    reconciles.map((r) => [r.store, rate(r.rows), r.seconds, r.incomplete]),
+  );
+if (flags.json)
+  writeFileSync(
+    flags.json,
+    `${JSON.stringify({ ingest: ingestResults, drains, memory, inserts, reconciles }, null, 2)}\n`,
+  );
