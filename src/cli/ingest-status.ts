@@ -20,7 +20,9 @@ export function ingestStatusCommand(ingest: Command, act: Act): void {
     .option('--json', 'the whole status of each worker as one object')
     .option('--watch', 'again every second, until interrupted')
     .action(
-      act((io, { url: urls, ...flags }: StatusFlags & { url: string[] }) => {
+      act((io, { url: urls }: { url: string[] }, command: Command) => {
+        // `--json` is a flag of `ingest`, too, which takes it wherever it stands.
+        const flags = command.optsWithGlobals<StatusFlags>();
         const take = async (): Promise<Workers> => ({
           workers: await Promise.all(
             urls.map(async (url) => ({ url, ...(await fetchStatus<IngestStatus>(url, io.stop)) })),

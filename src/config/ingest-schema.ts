@@ -2,14 +2,18 @@ import * as z from 'zod';
 import { listenAddress } from './address.js';
 import { checkConnection, connection, count, id, log, path } from './connection-schema.js';
 import { secret } from './secret.js';
-import { topicFilter } from './topics.js';
+import { sharedTopicFilter } from './topics.js';
 import { duration } from './units.js';
 
 const source = z
   .strictObject({
     ...connection,
     clientId: connection.clientId.describe('MQTT client id. Default: holdfast-{ingest.id}.'),
-    topic: topicFilter.prefault('edge/+/batch').describe("Topic filter of the gateways' batches."),
+    topic: sharedTopicFilter
+      .prefault('edge/+/batch')
+      .describe(
+        "Topic filter of the gateways' batches. Workers of one group share them: $share/historian/edge/+/batch.",
+      ),
     sessionExpiry: duration('1m')
       .prefault('1d')
       .describe('How long the broker keeps batches for an ingest that is away.'),

@@ -71,7 +71,10 @@ async function ingest(seconds: number, rounds: number) {
     for (let round = 0; round < rounds; round++) {
       note(`ingest, window ${window}, round ${round + 1} of ${rounds}`);
       ours.push((await with_(gateway, ({ port }) => publish(port, window, seconds, PAYLOAD_BYTES))) as Published);
-      const peer = await with_(mosquitto, ({ port }) => publish(port, window, seconds, PAYLOAD_BYTES));
+      const peer = await with_(
+        (dir) => mosquitto(dir),
+        ({ port }) => publish(port, window, seconds, PAYLOAD_BYTES),
+      );
       if (peer) theirs.push(peer);
     }
     const perSecond = median(ours.map((run) => run.perSecond));

@@ -68,13 +68,13 @@ export function gateway(dir: string): Promise<Running> {
   return holdfast(({ mqtt }) => Number(new URL((mqtt as string[])[0] as string).port), 'gateway', '--config', config);
 }
 
-/** Mosquitto as it comes, which keeps nothing on disk; undefined when it is not installed. */
-export async function mosquitto(dir: string): Promise<Running | undefined> {
+/** Mosquitto as it comes, which keeps nothing on disk, with more lines of config; undefined when it is not installed. */
+export async function mosquitto(dir: string, lines: readonly string[] = []): Promise<Running | undefined> {
   const port = await freePort();
   const config = join(dir, 'mosquitto.conf');
   writeFileSync(
     config,
-    `listener ${port} 127.0.0.1\nallow_anonymous true\npersistence false\nlog_dest none\nmax_inflight_messages 0\n`,
+    `listener ${port} 127.0.0.1\nallow_anonymous true\npersistence false\nlog_dest none\nmax_inflight_messages 0\n${lines.join('\n')}\n`,
   );
   for (const program of ['mosquitto', '/usr/sbin/mosquitto']) {
     const child = spawn(program, ['-c', config], { stdio: 'ignore' });

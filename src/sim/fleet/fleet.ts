@@ -48,6 +48,8 @@ export interface Percentiles {
 
 const TICK_MS = 1_000;
 const PUMP_MS = 250;
+/** In the middle of the catching up, with a full window. */
+const CUT_AFTER_BATCHES = 3;
 
 /** Resolves when everything has been acknowledged, or at the wish to stop. */
 export async function runFleet(options: FleetOptions): Promise<FleetStats> {
@@ -68,6 +70,7 @@ export async function runFleet(options: FleetOptions): Promise<FleetStats> {
       startTs: wallAt - (wasCut ? backlogMs : 0) + phase,
       endTs: wallAt + liveMs,
       now: () => Date.now(),
+      cutAfterBatches: n < cutShare * gateways ? CUT_AFTER_BATCHES : undefined,
       onAcked: (_gateway, newestTs) => {
         if (!wasCut) ages.push(Date.now() - newestTs);
       },
@@ -75,8 +78,6 @@ export async function runFleet(options: FleetOptions): Promise<FleetStats> {
   });
   const stats = (): FleetStats => statsOf(fleet, gateways, ages, startedAt);
   for (const gateway of fleet) gateway.connect();
-  for (const gateway of fleet.slice(0, Math.round(cutShare * gateways)))
-    setTimeout(() => gateway.cut(), 500 + Math.random() * liveMs * 0.5).unref();
   let tickedAt = startedAt;
   while (!stop.aborted && !fleet.every((gateway) => gateway.done)) {
     await delay(PUMP_MS);

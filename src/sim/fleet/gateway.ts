@@ -14,6 +14,8 @@ export interface FleetGatewayOptions extends StreamOptions {
   readonly now: () => number;
   /** Device time after which no scan is made any more. */
   readonly endTs: number;
+  /** Its line fails once, when so many batches have been sent. */
+  readonly cutAfterBatches: number | undefined;
   /** Called for each batch that the cloud has acknowledged, with the device time of its newest reading. */
   readonly onAcked: (gateway: FleetGateway, newestTs: number) => void;
 }
@@ -40,6 +42,7 @@ export class FleetGateway {
   private connected = false;
   private lastId = 0;
   private timer: NodeJS.Timeout | undefined;
+  private cutTimer: NodeJS.Timeout | undefined;
   private closed = false;
 
   constructor(options: FleetGatewayOptions) {
@@ -101,6 +104,7 @@ export class FleetGateway {
   close(): void {
     this.closed = true;
     clearTimeout(this.timer);
+    clearTimeout(this.cutTimer);
     this.socket?.destroy();
   }
 
@@ -132,6 +136,8 @@ export class FleetGateway {
     if (again) this.stats.repeated++;
     const topic = `edge/${this.options.id}/batch`;
     this.send({ cmd: 'publish', topic, payload, qos: 1, messageId: id, dup: false, retain: false } as Packet);
+    // After the bytes have left, so that the broker has the batch and its acknowledgement is what is lost.
+    if (this.stats.batches === this.options.cutAfterBatches) this.cutTimer = setTimeout(() => this.cut(), 1);
   }
 
   private send(packet: Packet): void {
