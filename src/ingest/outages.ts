@@ -24,6 +24,8 @@ export interface OutageCase {
   readonly newestTs: Millis;
   readonly ripe: boolean;
   readonly overdue: boolean;
+  /** A later outage, whose turn comes when this one is closed: a gateway that calls once an hour never comes to rest. */
+  readonly next: Pick<OutageCase, 'from' | 'to'> | null;
   /** Metric hours that are not complete, at the last check; null before it. */
   readonly incomplete: number | null;
 }
@@ -61,27 +63,30 @@ export function observe(
     const silent = before !== undefined && lastBatchAt - before.lastBatchAt > rules.afterMs;
     const open = state.cases.get(gateway);
     if (newestTs === null) continue;
-    if (silent) {
-      const from = open?.from ?? before.newestTs ?? before.lastBatchAt;
-      cases.set(gateway, fresh(gateway, from, lastBatchAt, newestTs, now));
-    } else if (open) cases.set(gateway, advanced(open, newestTs, now, rules));
+    const lastTs = before?.newestTs ?? before?.lastBatchAt;
+    if (open) {
+      const next = silent ? { from: open.next?.from ?? (lastTs as Millis), to: lastBatchAt } : open.next;
+      cases.set(gateway, { ...advanced(open, newestTs, now, rules), next });
+    } else if (silent) cases.set(gateway, fresh(gateway, lastTs as Millis, lastBatchAt, newestTs, now));
   }
   return { seen, cases };
 }
 
-/** Takes in the result of a check of a ripe case. */
-export function checked(state: OutageState, gateway: GatewayId, incomplete: number): OutageState {
+/** Takes in the result of a check of a ripe case at `now`. */
+export function checked(state: OutageState, gateway: GatewayId, incomplete: number, now: Millis): OutageState {
   const cases = new Map(state.cases);
   const open = cases.get(gateway);
   if (!open) return state;
-  if (incomplete === 0) cases.delete(gateway);
+  if (incomplete === 0 && open.next) {
+    cases.set(gateway, fresh(gateway, open.next.from, open.next.to, open.newestTs, now));
+  } else if (incomplete === 0) cases.delete(gateway);
   else cases.set(gateway, { ...open, incomplete });
   return { ...state, cases };
 }
 
 function fresh(gateway: GatewayId, from: Millis, to: Millis, newestTs: Millis, now: Millis): OutageCase {
   const ripe = newestTs >= to;
-  return { gateway, from, to, since: now, newestTs, ripe, overdue: false, incomplete: null };
+  return { gateway, from, to, since: now, newestTs, ripe, overdue: false, next: null, incomplete: null };
 }
 
 function advanced(open: OutageCase, newestTs: Millis, now: Millis, { withinMs }: OutageRules): OutageCase {

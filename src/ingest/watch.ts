@@ -113,7 +113,7 @@ export class Watch {
       this.lastReconciledAt = clock.now();
       for (const { gateway } of ripe) {
         const left = incomplete.get(gateway) ?? 0;
-        this.state = checked(this.state, gateway, left);
+        this.state = checked(this.state, gateway, left, clock.now());
         if (left === 0)
           log.info({ gateway, from: new Date(from), to: new Date(to) }, 'An outage is complete: nothing is missing');
       }
