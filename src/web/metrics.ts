@@ -56,9 +56,11 @@ export function metricsRoute<Source>({ metrics, source, log = silentLog }: Metri
   return {
     '/metrics': async (): Promise<Answer> => {
       try {
-        snapshot = await within(Promise.resolve(source()), STATUS_WAIT_MS, 'The status');
         registry ??= open();
         const opened = await registry;
+        const taken = await within(Promise.resolve(source()), STATUS_WAIT_MS, 'The status');
+        // All metrics are read before anything else can run, so two scrapes at a time do not mix.
+        snapshot = taken;
         return { status: 200, type: opened.contentType, body: await opened.metrics() };
       } catch (error) {
         log.debug({ error: messageOf(error) }, 'A scrape failed');
