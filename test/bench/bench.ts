@@ -3,7 +3,7 @@
  * cores are enough to compare and not enough to boast: read the ratios, and the median of several runs.
  *
  *     npm run bench -- [--seconds 3] [--rounds 3] [--rows 20000,100000] [--backlog 200000]
- *                  [--only ingest,drain,memory,historian,reconcile] [--json FILE]
+ *                  [--only ingest,drain,memory,historian] [--json FILE]
  */
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -26,7 +26,7 @@ const { values: flags } = parseArgs({
     rows: { type: 'string', default: '20000,100000' },
     backlog: { type: 'string', default: '200000' },
     json: { type: 'string' },
-    only: { type: 'string', default: 'ingest,drain,memory,historian,reconcile' },
+    only: { type: 'string', default: 'ingest,drain,memory,historian' },
   },
 });
 
@@ -119,7 +119,7 @@ for (const rows of asked.has('drain') ? flags.rows.split(',').map(Number) : []) 
   }
 }
 const inserts = asked.has('historian') ? await insertBench(note) : [];
-const reconciles = asked.has('reconcile') ? await reconcileBench(note) : [];
+const reconciles = asked.has('historian') ? await reconcileBench(note) : [];
 const memory = asked.has('memory') ? await backlog(Number(flags.backlog)) : undefined;
 
 const table = (title: string, header: string[], lines: (string | number | null)[][]) => {

@@ -1,6 +1,6 @@
 /**
  * A fleet that comes back after an outage, a broker, and workers of one shared subscription on one PostgreSQL. One worker is
- * killed and comes back with its client id, another is added, a third is parked until the fleet is done.
+ * parked until the fleet is done, another is killed and comes back with its client id, and one is added.
  */
 import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -16,6 +16,9 @@ import { sql } from './postgres.js';
 
 const MAIN = new URL('../../src/main.js', import.meta.url).pathname;
 const SAMPLE_MS = 1_000;
+/** Of the backlog in the historian. The first is soon, so that plants still go on on a machine that is slow to start workers. */
+const PARK_SHARE = 0.02;
+const KILL_SHARE = 0.2;
 
 export interface FleetRunOptions {
   readonly url: string;
@@ -63,14 +66,13 @@ export async function fleetRun(options: FleetRunOptions): Promise<FleetRunResult
     const fleet = startFleet(options);
     const sampling = sample(options, fleet.final);
     const total = (options.backlogMs / milliseconds(options.interval)) * options.metrics * options.gateways;
-    await reached(url, total * 0.2, fleet.final);
-    note('killing worker 0 with -9, adding one');
-    await kill(0);
-    await start(workers);
-    await reached(url, total * 0.4, fleet.final);
-    note('worker 0 is back with its client id; worker 1 is killed and stays away');
-    await start(0);
+    await reached(url, total * PARK_SHARE, fleet.final);
+    note('worker 1 is killed and stays away');
     await kill(1);
+    await reached(url, total * KILL_SHARE, fleet.final);
+    note('killing worker 0 with -9; it comes back with its client id, and one is added');
+    await kill(0);
+    await Promise.all([start(0), start(workers)]);
     const stats = await fleet.final;
     const ages = await sampling;
     const settled = await stable(url);
