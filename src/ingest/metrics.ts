@@ -79,7 +79,7 @@ export const INGEST_METRICS: readonly Metric<IngestReadings>[] = [
   gauge(
     'holdfast_historian_oldest_gateway_age_seconds',
     'Age of the newest reading of the gateway that is furthest behind.',
-    ({ ages }) => (ages.length === 0 ? null : Math.max(...ages) / 1000),
+    ({ ages }) => (ages.length === 0 ? null : ages.reduce((most, age) => Math.max(most, age)) / 1000),
   ),
   gauge(
     'holdfast_reconcile_outages_open',

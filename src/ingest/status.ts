@@ -55,7 +55,7 @@ export function ingestStatus({ historian, linkProblem, ...rest }: StatusParts): 
     holes: holes.length,
     lost: seqsIn(ledger.flatMap((entry) => entry.lost)),
     lastBatchAt: lastBatchAt > 0 ? (lastBatchAt as Millis) : null,
-    freshnessMs: ages.length > 0 ? Math.min(...ages) : null,
+    freshnessMs: ages.length > 0 ? ages.reduce((least, age) => Math.min(least, age)) : null,
     ages,
     ledger,
   };

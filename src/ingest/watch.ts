@@ -78,8 +78,12 @@ export class Watch {
     const { signal } = this.stopping;
     const { lookMs = LOOK_MS } = this.options;
     while (!signal.aborted) {
-      this.look();
-      await this.check();
+      try {
+        this.look();
+        await this.check();
+      } catch (error) {
+        if (!signal.aborted) this.complain(messageOf(error));
+      }
       await sleep(lookMs, signal);
     }
   }
@@ -108,21 +112,20 @@ export class Watch {
     this.checkedAt = clock.mono();
     const from = Math.min(...ripe.map((one) => one.from)) as Millis;
     const to = Math.max(...ripe.map((one) => one.to)) as Millis;
-    try {
-      const incomplete = await reconcile({ from, to }, signal);
-      this.lastReconciledAt = clock.now();
-      for (const { gateway } of ripe) {
-        const left = incomplete.get(gateway) ?? 0;
-        this.state = checked(this.state, gateway, left, clock.now());
-        if (left === 0)
-          log.info({ gateway, from: new Date(from), to: new Date(to) }, 'An outage is complete: nothing is missing');
-      }
-    } catch (error) {
-      if (signal.aborted) return;
-      const reason = messageOf(error);
-      const held = this.rate.pass(reason);
-      if (held !== undefined) log.warn({ reason, held }, 'An outage could not be reconciled; it is tried again');
+    const incomplete = await reconcile({ from, to }, signal);
+    this.lastReconciledAt = clock.now();
+    for (const { gateway } of ripe) {
+      const left = incomplete.get(gateway) ?? 0;
+      this.state = checked(this.state, gateway, left, clock.now());
+      if (left === 0)
+        log.info({ gateway, from: new Date(from), to: new Date(to) }, 'An outage is complete: nothing is missing');
     }
+  }
+
+  private complain(reason: string): void {
+    const held = this.rate.pass(reason);
+    if (held !== undefined)
+      this.options.log.warn({ reason, held }, 'The ledger could not be proved; it is tried again');
   }
 }
 
