@@ -15,11 +15,13 @@ import { passwd } from './passwd.js';
 import { reconcile } from './reconcile.js';
 import { simulate } from './simulate.js';
 import { spool } from './spool.js';
+import { status } from './status.js';
 
 /** Every command of the program, in the order in which help lists them. */
 export const commands: readonly CliCommand[] = [
   gateway,
   ingest,
+  status,
   reconcile,
   gaps,
   backfill,

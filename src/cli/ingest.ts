@@ -1,22 +1,27 @@
 import type { IngestConfig } from '../config/ingest-schema.js';
 import { loadIngestConfig } from '../config/loader.js';
 import { readSecret } from '../config/secret.js';
-import { Ingest, type IngestOptions, type IngestStatus } from '../ingest/ingest.js';
+import { Ingest, type IngestOptions } from '../ingest/ingest.js';
 import { IngestPages } from '../ingest/pages.js';
-import { EXIT, type HoldfastError } from '../lib/errors.js';
+import type { IngestStatus } from '../ingest/status.js';
+import { EXIT, HoldfastError } from '../lib/errors.js';
 import { createLog } from '../lib/log.js';
 import type { CliCommand } from './command.js';
 import { historianOptions } from './historian-options.js';
+import { ingestStatusCommand } from './ingest-status.js';
 import { aborted } from './until.js';
 
 export const ingest: CliCommand = (program, act) => {
-  program
+  // A required option would be required of its subcommands, too.
+  const command = program
     .command('ingest')
     .description('run the cloud side: batches from the broker into the historian, until SIGTERM')
-    .requiredOption('--config <file>', 'config file')
+    .option('--config <file>', 'config file (required)')
     .option('--json', 'print one line {ready, web} once it is open, and the final status')
     .action(
-      act(async (io, options: { config: string; json?: boolean }) => {
+      act(async (io, options: { config?: string; json?: boolean }) => {
+        if (options.config === undefined)
+          throw new HoldfastError('usage.invalid', 'holdfast ingest needs --config FILE');
         const config = loadIngestConfig(options.config);
         const log = createLog(config.log.level, { ingest: config.ingest.id });
         const running = await Ingest.open(optionsOf(config), log);
@@ -37,12 +42,14 @@ export const ingest: CliCommand = (program, act) => {
         return failure ? failure.exit : EXIT.ok;
       }),
     );
+  ingestStatusCommand(command, act);
 };
 
-function optionsOf({ source, historian }: IngestConfig): IngestOptions {
+function optionsOf({ source, historian, reconcile }: IngestConfig): IngestOptions {
   return {
     historian: historianOptions(historian),
     rollupEveryMs: historian.rollupEvery,
+    outages: { afterMs: reconcile.afterOutage, withinMs: reconcile.within },
     broker: {
       url: source.url,
       protocolVersion: source.protocolVersion,

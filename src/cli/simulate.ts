@@ -1,11 +1,13 @@
 import { createInterface } from 'node:readline';
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import { EXIT, type ExitCode } from '../lib/errors.js';
 import { CLOUD_PORT, FaultBroker } from '../sim/cloud/fault-broker.js';
 import { type Controllable, obey } from '../sim/control.js';
 import { PLC_PORT, SimulatedPlc } from '../sim/plc.js';
 import { type Endpoint, WanProxy } from '../sim/wan.js';
 import type { CliCommand, Io } from './command.js';
+import { endpoint, integer, milliseconds } from './simulate-flags.js';
+import { simulateFleet } from './simulate-fleet.js';
 
 interface Simulator extends Controllable {
   readonly host: string;
@@ -61,6 +63,8 @@ export const simulate: CliCommand = (program, act) => {
         return run(io, wan, `line to ${to.host}:${to.port}`, options.json);
       }),
     );
+
+  simulateFleet(group, act);
 };
 
 /** Runs until the wish to stop; the end of stdin is none. */
@@ -92,25 +96,4 @@ function served(group: Command, name: string, port: number): Command {
     .option('--host <address>', 'where to listen', '127.0.0.1')
     .option('--port <number>', 'where to listen; 0 takes a free one', integer(0, 65_535), port)
     .option('--json', 'machine-readable lines, and final statistics');
-}
-
-function integer(min: number, max: number): (text: string) => number {
-  return (text) => {
-    const value = Number(text);
-    if (text.trim() !== '' && Number.isInteger(value) && value >= min && value <= max) return value;
-    throw new InvalidArgumentError(`Not a whole number from ${min} to ${max}.`);
-  };
-}
-
-function milliseconds(text: string): number {
-  const match = /^(\d+(?:\.\d+)?)(ms|s)$/.exec(text);
-  if (!match) throw new InvalidArgumentError('Not a duration such as 25ms or 1s.');
-  return Math.round(Number(match[1]) * (match[2] === 's' ? 1000 : 1));
-}
-
-function endpoint(text: string): Endpoint {
-  const match = /^\[?([^[\]]+)\]?:(\d+)$/.exec(text);
-  const port = Number(match?.[2]);
-  if (!match?.[1] || port < 1 || port > 65_535) throw new InvalidArgumentError('Not host:port.');
-  return { host: match[1], port };
 }

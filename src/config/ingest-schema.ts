@@ -2,14 +2,18 @@ import * as z from 'zod';
 import { listenAddress } from './address.js';
 import { checkConnection, connection, count, id, log, path } from './connection-schema.js';
 import { secret } from './secret.js';
-import { topicFilter } from './topics.js';
+import { sharedTopicFilter } from './topics.js';
 import { duration } from './units.js';
 
 const source = z
   .strictObject({
     ...connection,
     clientId: connection.clientId.describe('MQTT client id. Default: holdfast-{ingest.id}.'),
-    topic: topicFilter.prefault('edge/+/batch').describe("Topic filter of the gateways' batches."),
+    topic: sharedTopicFilter
+      .prefault('edge/+/batch')
+      .describe(
+        "Topic filter of the gateways' batches. Workers of one group share them: $share/historian/edge/+/batch.",
+      ),
     sessionExpiry: duration('1m')
       .prefault('1d')
       .describe('How long the broker keeps batches for an ingest that is away.'),
@@ -48,6 +52,18 @@ const historian = z
   .prefault({})
   .describe('Where readings are kept.');
 
+const reconcile = z
+  .strictObject({
+    afterOutage: duration('1m')
+      .prefault('10m')
+      .describe('A gateway that was silent for longer is reconciled by itself when it is back.'),
+    within: duration('10m')
+      .prefault('3h')
+      .describe('An outage that is not proved complete so long after its last progress is an alarm.'),
+  })
+  .prefault({})
+  .describe('Proof that nothing is missing after an outage.');
+
 const ingest = z
   .strictObject({
     id: id.describe('Name of this ingest.'),
@@ -62,6 +78,7 @@ export const ingestSchema = z
     log,
     source,
     historian,
+    reconcile,
     web: z
       .strictObject({ listen: listenAddress.prefault('127.0.0.1:8081').describe('HOST:PORT of the status page.') })
       .optional()

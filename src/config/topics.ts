@@ -11,6 +11,17 @@ export const topicFilter = z.string().superRefine((filter, context) => {
   if (fault) context.addIssue({ code: 'custom', message: fault });
 });
 
+/** A topic filter, or one that several workers share [MQTT5-4.8.2]: `$share/GROUP/FILTER`. */
+export const sharedTopicFilter = z.string().superRefine((filter, context) => {
+  const [, group, own] = /^\$share\/([^/]*)\/(.*)$/s.exec(filter) ?? [undefined, undefined, filter];
+  const groupFault =
+    group === '' || (group !== undefined && /[+#]/.test(group))
+      ? 'the group of a shared subscription must not be empty or contain a wildcard'
+      : undefined;
+  const fault = groupFault ?? topicFault(own as string) ?? wildcardFault(own as string);
+  if (fault) context.addIssue({ code: 'custom', message: fault });
+});
+
 /**
  * A topic to publish to, with placeholders as whole levels: each of `required` exactly once, `optional` at most once. With
  * `any` the caller checks what else there is.

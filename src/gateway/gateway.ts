@@ -29,12 +29,15 @@ import { Spool } from '../spool/spool.js';
 import { layoutOf, SPOOL_BYTES_MIN } from '../store/layout.js';
 import { Store } from '../store/store.js';
 import { GatewayPages } from '../web/gateway-pages.js';
+import { metricsRoute } from '../web/metrics.js';
 import { WebServer } from '../web/server.js';
 import { openAccess } from './access.js';
 import { damageGaps } from './damage-gaps.js';
+import { GATEWAY_METRICS } from './metrics.js';
 import { downtimeGaps, ReaderSet } from './reader-set.js';
 import { SpoolRoom } from './spool-room.js';
 import { gatewayStatus } from './status.js';
+import { Timings } from './timing.js';
 
 /** How long each step of an orderly end may take; together less than what service managers grant before they kill. */
 const BROKER_CLOSE_MS = 3_000;
@@ -119,7 +122,8 @@ export class Gateway {
     this.failed = store.failed;
     const spool = await Spool.open(store, clock);
     closer.push('spool', () => (store.state === 'open' ? spool.close() : undefined));
-    const replayer = openReplayer(config, spool, clock, log);
+    const timings = new Timings(clock);
+    const replayer = openReplayer(config, spool, timings, clock, log);
     const classes = new Classes(whenFull, config.spool.classes);
     const readUpTo = () => replayer.readUpTo;
     const { drops } = classes;
@@ -147,7 +151,7 @@ export class Gateway {
     const readers = new ReaderSet(config.readers, sink, clock, log);
     const broker: Broker = await Broker.open({
       store,
-      admit: admitting(intake, readers),
+      admit: timings.admit(admitting(intake, readers)),
       listeners: config.broker.listeners,
       access,
       limits: {
@@ -201,7 +205,10 @@ export class Gateway {
     if (config.web) {
       const pages = await GatewayPages.open({ status: this.status_, log });
       closer.push('pages', () => pages.close());
-      const web = await WebServer.open({ listen: config.web.listen, routes: pages.routes, log });
+      const source = async () => ({ status: await this.status_(), timings, diskFreeBytes: room.diskFree });
+      const metrics = metricsRoute({ metrics: GATEWAY_METRICS, source, log });
+      const routes = { ...pages.routes, ...metrics };
+      const web = await WebServer.open({ listen: config.web.listen, routes, log });
       closer.push('web', () => web.close());
       this.addresses = { mqtt: broker.addresses, web: web.url };
     } else {
@@ -239,28 +246,30 @@ function admitting(intake: Intake, readers: ReaderSet): Admit {
     });
 }
 
-function openReplayer(config: GatewayConfig, spool: Spool, clock: Clock, log: Log): Replayer {
+function openReplayer(config: GatewayConfig, spool: Spool, timings: Timings, clock: Clock, log: Log): Replayer {
   const { upstream } = config;
   const gateway = config.gateway.id as GatewayId;
   const { format, compression } = upstream;
   return new Replayer({
     spool,
-    upstream: new MqttUpstream({
-      url: upstream.url,
-      protocolVersion: upstream.protocolVersion,
-      clientId: upstream.clientId,
-      username: upstream.username,
-      password: upstream.password && readSecret(upstream.password),
-      tls: upstream.tls,
-      topic: upstream.topic,
-      gateway,
-      epoch: spool.epoch,
-      contentType: format === 'columns',
-      connectTimeoutMs: upstream.connectTimeout,
-      keepaliveMs: upstream.keepalive,
-      onNoSubscribers: upstream.onNoSubscribers,
-      log,
-    }),
+    upstream: timings.upstream(
+      new MqttUpstream({
+        url: upstream.url,
+        protocolVersion: upstream.protocolVersion,
+        clientId: upstream.clientId,
+        username: upstream.username,
+        password: upstream.password && readSecret(upstream.password),
+        tls: upstream.tls,
+        topic: upstream.topic,
+        gateway,
+        epoch: spool.epoch,
+        contentType: format === 'columns',
+        connectTimeoutMs: upstream.connectTimeout,
+        keepaliveMs: upstream.keepalive,
+        onNoSubscribers: upstream.onNoSubscribers,
+        log,
+      }),
+    ),
     batcher: new Batcher({ source: { gateway, epoch: spool.epoch }, format, compression }),
     batchRowsMax: upstream.batchRowsMax,
     batchBytesMax: upstream.batchBytesMax,

@@ -85,6 +85,11 @@ export class SpoolRoom {
     return this.alarmShare;
   }
 
+  /** Free bytes on the device; null when it cannot be asked. */
+  get diskFree(): number | null {
+    return Number.isFinite(this.diskFreeBytes) ? this.diskFreeBytes : null;
+  }
+
   /** Seconds until nothing fits any more if the cloud went away now, at the present rate; null when nothing comes in. */
   async secondsUntilFull(): Promise<number | null> {
     const { bytes, bytesIn } = await this.options.spool.stats();

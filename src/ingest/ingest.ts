@@ -1,40 +1,37 @@
 import { type Clock, systemClock } from '../lib/clock.js';
 import { Closer } from '../lib/closer.js';
 import { HoldfastError, messageOf } from '../lib/errors.js';
+import type { Histogram } from '../lib/histogram.js';
 import { type Log, RateLimit } from '../lib/log.js';
 import type { Millis } from '../model/ids.js';
 import type { Batch } from '../wire/batch.js';
 import { decodeBatch } from '../wire/decode.js';
-import type { Historian, LedgerEntry, Totals } from './historian.js';
+import type { Historian } from './historian.js';
 import { type HistorianOptions, openHistorian } from './open-historian.js';
+import type { OutageRules } from './outages.js';
+import { reconcileInThread } from './reconcile-thread.js';
 import { RollupKeeper } from './rollups.js';
+import { type IngestStatus, ingestStatus } from './status.js';
 import { Subscriber, type SubscriberOptions } from './subscriber.js';
+import { Watch } from './watch.js';
+import { Work } from './work.js';
 
 export interface IngestOptions {
   readonly historian: HistorianOptions;
   readonly broker: SubscriberOptions;
   /** How often late readings are worked into the hourly rollups. */
   readonly rollupEveryMs?: number;
+  /** When an outage is to be proved complete by itself; absent: never. */
+  readonly outages?: OutageRules;
   /** What `close` may take to finish the batches that have arrived. */
   readonly closeBudgetMs?: number;
   readonly clock?: Clock;
 }
 
-export interface IngestStatus extends Totals {
-  readonly connected: boolean;
-  /** Why there is no connection, or why nothing can be stored. */
-  readonly problem: string | null;
-  /** Seqs that are neither here nor given up, and the ranges they form. */
-  readonly missing: number;
-  readonly holes: number;
-  readonly lastBatchAt: Millis | null;
-  /** Age of the newest reading by its device's clock. */
-  readonly freshnessMs: number | null;
-  readonly ledger: readonly LedgerEntry[];
-}
-
 const CLOSE_BUDGET_MS = 5000;
 const ROLLUP_EVERY_MS = 60_000;
+/** Longer than any outage: only holes are watched. */
+const NEVER: OutageRules = { afterMs: Number.POSITIVE_INFINITY, withinMs: Number.POSITIVE_INFINITY };
 
 /**
  * The cloud side: takes batches from the broker, stores them, and acknowledges each only after the commit that holds it.
@@ -48,13 +45,25 @@ export class Ingest {
   private readonly clock: Clock;
   private readonly closer = new Closer();
   private readonly rate = new RateLimit();
+  private readonly work: Work;
+  private readonly watch: Watch;
+  private readonly startedAt: Millis;
   private subscriber: Subscriber | undefined;
   private storeProblem: string | undefined;
 
-  private constructor(historian: Historian, clock: Clock, log: Log) {
+  private constructor(historian: Historian, options: IngestOptions, clock: Clock, log: Log) {
     this.historian = historian;
     this.clock = clock;
     this.log = log;
+    this.startedAt = clock.now();
+    this.work = new Work(clock);
+    this.watch = new Watch({
+      ...(options.outages ?? NEVER),
+      ledger: () => historian.ledger(),
+      reconcile: (window, signal) => reconcileInThread(options.historian, window, signal),
+      clock,
+      log,
+    });
     this.failed = historian.broken;
   }
 
@@ -62,8 +71,10 @@ export class Ingest {
   static async open(options: IngestOptions, log: Log): Promise<Ingest> {
     const clock = options.clock ?? systemClock;
     const historian = await openHistorian({ clock, ...options.historian });
-    const ingest = new Ingest(historian, clock, log);
+    const ingest = new Ingest(historian, options, clock, log);
     ingest.closer.push('historian', () => historian.close());
+    ingest.closer.push('watch', () => ingest.watch.close());
+    ingest.watch.start();
     const keeper = new RollupKeeper();
     ingest.closer.push('rollups', () => keeper.close());
     keeper.start(historian.rollups, options.rollupEveryMs ?? ROLLUP_EVERY_MS, clock, log);
@@ -80,20 +91,22 @@ export class Ingest {
   }
 
   status(): IngestStatus {
-    const ledger = this.historian.ledger();
-    const holes = ledger.flatMap((entry) => entry.holes);
-    const newestTs = ledger.reduce((newest, entry) => Math.max(newest, entry.newestTs ?? -Infinity), -Infinity);
-    const lastBatchAt = ledger.reduce((last, entry) => Math.max(last, entry.lastBatchAt), 0);
-    return {
-      ...this.historian.totals(),
-      connected: this.subscriber?.connected ?? false,
-      problem: this.storeProblem ?? this.subscriber?.problem ?? null,
-      missing: holes.reduce((sum, { from, to }) => sum + (to - from + 1), 0),
-      holes: holes.length,
-      lastBatchAt: lastBatchAt > 0 ? (lastBatchAt as Millis) : null,
-      freshnessMs: Number.isFinite(newestTs) ? this.clock.now() - newestTs : null,
-      ledger,
-    };
+    const { historian, startedAt, subscriber, storeProblem = null } = this;
+    return ingestStatus({
+      historian,
+      now: this.clock.now(),
+      startedAt,
+      connected: subscriber?.connected ?? false,
+      linkProblem: subscriber?.problem ?? null,
+      storeProblem,
+      worker: this.work.status(),
+      watch: this.watch.status(),
+    });
+  }
+
+  /** From the arrival of a batch until it was durable, in seconds. */
+  get storeDuration(): Histogram {
+    return this.work.storeDuration;
   }
 
   close(): Promise<void> {
@@ -102,10 +115,13 @@ export class Ingest {
 
   /** Resolves once nothing can undo that the bytes are here, as a batch or as dead bytes. */
   private async deliver(topic: string, bytes: Uint8Array): Promise<void> {
+    const settle = this.work.begin(bytes.length);
     try {
       await this.store(topic, bytes);
+      settle(true);
       this.storeProblem = undefined;
     } catch (error) {
+      settle(false);
       this.storeProblem = messageOf(error);
       const held = this.rate.pass(this.storeProblem);
       if (held !== undefined) this.log.error({ topic, reason: this.storeProblem, held }, 'Cannot store a batch');
@@ -122,6 +138,7 @@ export class Ingest {
     }
     try {
       const outcome = await this.historian.ingest(batch);
+      this.work.stored(outcome, batch.rows.length);
       const { source, first, last } = batch;
       this.log.debug({ ...source, first, last, ...outcome }, 'Stored a batch');
     } catch (error) {
@@ -134,6 +151,7 @@ export class Ingest {
     const code = error instanceof HoldfastError ? error.code : 'internal.assertion';
     const reason = messageOf(error);
     await this.historian.bury({ topic, bytes, code, reason });
+    this.work.buried();
     const held = this.rate.pass(`${topic} ${code}`);
     if (held !== undefined) this.log.warn({ topic, code, reason, held }, 'Kept a batch aside that cannot be ingested');
   }

@@ -3,13 +3,14 @@
  * cores are enough to compare and not enough to boast: read the ratios, and the median of several runs.
  *
  *     npm run bench -- [--seconds 3] [--rounds 3] [--rows 20000,100000] [--backlog 200000] [--isolation-rows 1000000]
- *                  [--only ingest,drain,memory,isolation] [--sync-ms 0,10] [--json FILE]
+ *                  [--only ingest,drain,memory,historian,isolation] [--sync-ms 0,10] [--json FILE]
  */
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { type DrainResult, drain } from './drain.js';
+import { insertBench, reconcileBench } from './historian.js';
 import { type IsolationResult, isolation } from './isolation.js';
 import { gateway, mosquitto, mosquittoWithSnapshots, type Running, rssMiB, scratch } from './peers.js';
 
@@ -28,7 +29,7 @@ const { values: flags } = parseArgs({
     'isolation-rows': { type: 'string', default: '1000000' },
     'sync-ms': { type: 'string', default: '0' },
     json: { type: 'string' },
-    only: { type: 'string', default: 'ingest,drain,memory' },
+    only: { type: 'string', default: 'ingest,drain,memory,historian,isolation' },
   },
 });
 
@@ -74,7 +75,10 @@ async function ingest(seconds: number, rounds: number) {
     for (let round = 0; round < rounds; round++) {
       note(`ingest, window ${window}, round ${round + 1} of ${rounds}`);
       ours.push((await with_(gateway, ({ port }) => publish(port, window, seconds, PAYLOAD_BYTES))) as Published);
-      const peer = await with_(mosquitto, ({ port }) => publish(port, window, seconds, PAYLOAD_BYTES));
+      const peer = await with_(
+        (dir) => mosquitto(dir),
+        ({ port }) => publish(port, window, seconds, PAYLOAD_BYTES),
+      );
       if (peer) theirs.push(peer);
       const keeping = await with_(mosquittoWithSnapshots, ({ port }) => publish(port, window, seconds, PAYLOAD_BYTES));
       if (keeping) snapshots.push(keeping);
@@ -122,6 +126,8 @@ for (const rows of asked.has('drain') ? flags.rows.split(',').map(Number) : []) 
     drains.push(runs[Math.floor(runs.length / 2)] as DrainResult);
   }
 }
+const inserts = asked.has('historian') ? await insertBench(note) : [];
+const reconciles = asked.has('historian') ? await reconcileBench(note) : [];
 const memory = asked.has('memory') ? await backlog(Number(flags.backlog)) : undefined;
 
 const isolations: IsolationResult[] = [];
@@ -178,5 +184,26 @@ if (isolations.length > 0) {
     ]),
   );
 }
+if (inserts.length > 0)
+  table(
+    'rows into the historian',
+    ['store', 'rows a batch', 'rows/s', 'raw COPY rows/s', 'ratio'],
+    inserts.map((r) => [
+      r.store,
+      rate(r.batchRows),
+      rate(r.rowsPerSecond),
+      rate(r.copyPerSecond),
+      r.copyPerSecond === null ? null : (r.rowsPerSecond / r.copyPerSecond).toFixed(2),
+    ]),
+  );
+if (reconciles.length > 0)
+  table(
+    'reconcile of a day',
+    ['store', 'readings', 'seconds', 'metric hours incomplete'],
+    reconciles.map((r) => [r.store, rate(r.rows), r.seconds, r.incomplete]),
+  );
 if (flags.json)
-  writeFileSync(flags.json, `${JSON.stringify({ ingest: ingestResults, drains, memory, isolations }, null, 2)}\n`);
+  writeFileSync(
+    flags.json,
+    `${JSON.stringify({ ingest: ingestResults, drains, memory, isolations, inserts, reconciles }, null, 2)}\n`,
+  );

@@ -78,22 +78,23 @@ export function gateway(dir: string): Promise<Running> {
   return holdfast(({ mqtt }) => Number(new URL((mqtt as string[])[0] as string).port), 'gateway', '--config', config);
 }
 
-/** Mosquitto as it comes, which keeps nothing on disk; undefined when it is not installed. */
-export function mosquitto(dir: string): Promise<Running | undefined> {
-  return openMosquitto(dir, 'persistence false');
+/** Mosquitto as it comes, which keeps nothing on disk, with more lines of config; undefined when it is not installed. */
+export function mosquitto(dir: string, lines: readonly string[] = []): Promise<Running | undefined> {
+  return openMosquitto(dir, ['persistence false', ...lines]);
 }
 
 /** With its snapshots as often as it makes them; they do not precede its acknowledgements. */
 export function mosquittoWithSnapshots(dir: string): Promise<Running | undefined> {
-  return openMosquitto(dir, `persistence true\npersistence_location ${dir}/\nautosave_interval 1\nuser root`);
+  const lines = ['persistence true', `persistence_location ${dir}/`, 'autosave_interval 1', 'user root'];
+  return openMosquitto(dir, lines);
 }
 
-async function openMosquitto(dir: string, persistence: string): Promise<Running | undefined> {
+async function openMosquitto(dir: string, lines: readonly string[]): Promise<Running | undefined> {
   const port = await freePort();
   const config = join(dir, 'mosquitto.conf');
   writeFileSync(
     config,
-    `listener ${port} 127.0.0.1\nallow_anonymous true\n${persistence}\nlog_dest none\nmax_inflight_messages 0\n`,
+    `listener ${port} 127.0.0.1\nallow_anonymous true\nlog_dest none\nmax_inflight_messages 0\n${lines.join('\n')}\n`,
   );
   for (const program of ['mosquitto', '/usr/sbin/mosquitto']) {
     const child = spawn(program, ['-c', config], { stdio: 'ignore' });

@@ -45,6 +45,16 @@ export class Program {
     return program;
   }
 
+  /** Everything on stdout, once it has ended; ask before it does. */
+  async text(): Promise<string> {
+    let text = '';
+    this.child.stdout!.on('data', (chunk) => {
+      text += chunk;
+    });
+    await this.ended;
+    return text;
+  }
+
   get running(): boolean {
     return this.child.exitCode === null && this.child.signalCode === null;
   }

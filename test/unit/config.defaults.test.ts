@@ -144,6 +144,7 @@ test('an ingest needs an id and a source; the rest has defaults', (t) => {
       futureMax: 5 * MINUTE,
       rollupEvery: MINUTE,
     },
+    reconcile: { afterOutage: 10 * MINUTE, within: 180 * MINUTE },
     web: { listen: '127.0.0.1:8081' },
   });
 });
