@@ -35,6 +35,7 @@ import { damageGaps } from './damage-gaps.js';
 import { downtimeGaps, ReaderSet } from './reader-set.js';
 import { SpoolRoom } from './spool-room.js';
 import { gatewayStatus } from './status.js';
+import { StoredCommands } from './stored-commands.js';
 
 /** How long each step of an orderly end may take; together less than what service managers grant before they kill. */
 const BROKER_CLOSE_MS = 3_000;
@@ -112,7 +113,12 @@ export class Gateway {
 
     const { path, bytesMax, diskFreeMin, whenFull } = config.spool;
     const layout = layoutOf(await affordable(path, bytesMax, log));
-    const store = await Store.open({ path, tables: [Spool.tables, Broker.tables], ...layout, log });
+    const store = await Store.open({
+      path,
+      tables: [Spool.tables, Broker.tables, StoredCommands.tables],
+      ...layout,
+      log,
+    });
     if (store.damage)
       log.error({ path, ...store.damage }, 'The spool file was damaged; what could be read is in a new one');
     closer.push('store', () => store.close());
@@ -144,7 +150,7 @@ export class Gateway {
     closer.push('intake', () => intake.close());
 
     const sink = { publish: (outgoing: Parameters<Broker['publish']>[0]) => broker.publish(outgoing) };
-    const readers = new ReaderSet(config.readers, sink, clock, log);
+    const readers = new ReaderSet(config.readers, sink, await StoredCommands.open(store, clock), clock, log);
     const broker: Broker = await Broker.open({
       store,
       admit: admitting(intake, readers),
