@@ -97,6 +97,9 @@ test('a gateway killed in the middle of a write says so when it is back, and doe
   const second = await life(t, file);
   await second.send('a');
   await until('told', () => second.outcomes.length > 0);
-  assert.ok(second.outcomes.every((each) => each.join() === 'a,unknown,interrupted'), JSON.stringify(second.outcomes));
+  assert.ok(
+    second.outcomes.every((each) => each.join() === 'a,unknown,interrupted'),
+    JSON.stringify(second.outcomes),
+  );
   assert.equal(writes(), 1);
 });

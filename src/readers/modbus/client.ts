@@ -1,19 +1,13 @@
 import { assert, assertNever } from '../../lib/assert.js';
 import { HoldfastError, messageOf } from '../../lib/errors.js';
+import { BITS_PER_READ_MAX, REGISTERS_PER_READ_MAX } from '../../model/modbus.js';
 import { deadline } from '../deadline.js';
 import { type Core, coreOver, type ModbusError } from './core.js';
 import { withCrc } from './crc16.js';
 import { type LineOptions, openLine } from './line.js';
 import { MbapPort } from './mbap-port.js';
 import type { Port } from './port.js';
-import {
-  BITS_PER_READ_MAX,
-  dataBytesOf,
-  REGISTERS_PER_READ_MAX,
-  REGISTERS_PER_WRITE_MAX,
-  type ReadRequest,
-  type WriteRequest,
-} from './requests.js';
+import { dataBytesOf, REGISTERS_PER_WRITE_MAX, type ReadRequest, type WriteRequest } from './requests.js';
 import { RtuPort } from './rtu-port.js';
 
 export interface ClientOptions extends LineOptions {

@@ -1,6 +1,7 @@
+import type { TagType } from '../../model/modbus.js';
 import { GOOD, type Quality, type ReadingType } from '../../model/reading.js';
 import { BAD_SENSOR_FAILURE, UNCERTAIN_RANGE, UNCERTAIN_VALUE } from '../quality.js';
-import type { Raw, TagType, ValueFormat } from './decode.js';
+import type { Raw, ValueFormat } from './decode.js';
 
 export interface LinearRange {
   /** What the device has at both ends, and what that means. */

@@ -1,14 +1,15 @@
 import { setMaxListeners } from 'node:events';
 import { sleep } from '../../lib/clock.js';
+import { isBitTable, REGISTERS_PER_READ_MAX } from '../../model/modbus.js';
 import type { Driver, DriverContext, ReaderStatus, WriteCommand, WriteResult } from '../driver.js';
-import { isBitTable, READ_FUNCTION } from './address.js';
+import { READ_FUNCTION } from './address.js';
 import { Device } from './device.js';
 import { DeviceWriter } from './device-writer.js';
 import { Group } from './group.js';
 import { Link } from './link.js';
 import type { ModbusOptions } from './options.js';
 import { type Extent, planBlocks } from './plan.js';
-import { REGISTERS_PER_READ_MAX, type ReadRequest } from './requests.js';
+import type { ReadRequest } from './requests.js';
 import { compileTags, type Tag } from './tag.js';
 
 /**

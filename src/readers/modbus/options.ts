@@ -1,7 +1,5 @@
-import type { Addressing } from './address.js';
-import type { ByteOrder } from './byte-order.js';
+import type { Addressing, ByteOrder, CharLayout, TagType } from '../../model/modbus.js';
 import type { LinearRange } from './conversion.js';
-import type { CharLayout, TagType } from './decode.js';
 import type { Endpoint } from './endpoint.js';
 
 export interface ModbusOptions {

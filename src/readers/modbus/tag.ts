@@ -1,11 +1,12 @@
 import { HoldfastError, messageOf } from '../../lib/errors.js';
+import { isBitTable, registersOf } from '../../model/modbus.js';
 import { GOOD, type ReadingType } from '../../model/reading.js';
 import { GAP_METRIC, type Sample } from '../driver.js';
 import { BAD_SENSOR_FAILURE } from '../quality.js';
-import { isBitTable, parseAddress } from './address.js';
+import { parseAddress } from './address.js';
 import type { ConversionOptions } from './conversion.js';
 import { conversionOf, isPlain, readingTypeOf } from './conversion.js';
-import { decoderOf, registersOf, type ValueFormat } from './decode.js';
+import { decoderOf, type ValueFormat } from './decode.js';
 import { compileFormat } from './format.js';
 import type { ModbusDeviceOptions, ModbusOptions, ModbusTagOptions, WriteLimits } from './options.js';
 import { type Block, type Extent, quantityMax } from './plan.js';
