@@ -39,6 +39,8 @@ export function readingTypeOf(type: TagType, { scale, offset, range, names }: Co
 }
 
 /** Every value means itself. */
+export const PLAIN: ConversionOptions = { scale: 1, offset: 0, range: null, names: null, invalid: [] };
+
 export function isPlain({ scale, offset, range, names, invalid }: ConversionOptions): boolean {
   return scale === 1 && offset === 0 && !range && !names && invalid.length === 0;
 }

@@ -8,7 +8,7 @@ import {
   type TagType,
 } from '../../model/modbus.js';
 import { isLongOrder } from './byte-order.js';
-import { type ConversionOptions, SUNSPEC_INVALID } from './conversion.js';
+import { type ConversionOptions, PLAIN, SUNSPEC_INVALID } from './conversion.js';
 import type { ValueFormat } from './decode.js';
 import type { InvalidValues, ModbusDeviceOptions, ModbusTagOptions } from './options.js';
 
@@ -55,6 +55,7 @@ function compileConversion(tag: ModbusTagOptions, type: TagType, invalid: Invali
   demand(!names || (!scaled && !range), 'a value with names is not scaled');
   const list = invalid === 'sunspec' ? (SUNSPEC_INVALID[type] ?? []) : invalid;
   demand(tag.invalid === undefined || number, `a ${type} has no invalid values`);
+  if (!scaled && !range && !names && (!number || list.length === 0)) return PLAIN;
   return { scale, offset, range, names: names ? namesOf(names) : null, invalid: number ? list : [] };
 }
 

@@ -21,10 +21,7 @@ export class ModbusDriver implements Driver {
   private readonly context: DriverContext;
   private readonly link: Link;
   private readonly devices: Device[] = [];
-  private readonly writable = new Map<
-    string,
-    { readonly tags: ReadonlyMap<string, Tag>; readonly writer: DeviceWriter }
-  >();
+  private readonly writable = new Map<string, { readonly tags: readonly Tag[][]; readonly writer: DeviceWriter }>();
   private readonly groups: Group[] = [];
   private readonly stopping = new AbortController();
   private runs: Promise<void>[] = [];
@@ -60,8 +57,7 @@ export class ModbusDriver implements Driver {
       );
       this.devices.push(device);
       const writer = new DeviceWriter(unit, limits, this.link, context);
-      const known = (tags[d]?.flat() ?? []).map((tag): [string, Tag] => [tag.name, tag]);
-      this.writable.set(asset, { tags: new Map(known), writer });
+      this.writable.set(asset, { tags: tags[d] ?? [], writer });
       for (const [index, { everyMs, message }] of groups.entries()) {
         const name = `${asset}/${unit}/${index}`;
         const tagCount = tags[d]?.[index]?.length ?? 0;
@@ -96,7 +92,7 @@ export class ModbusDriver implements Driver {
 
   async write({ device, tag: name, value }: WriteCommand, mayStart: () => boolean): Promise<WriteResult> {
     const known = this.writable.get(device);
-    const tag = known?.tags.get(name);
+    const tag = known?.tags.flat().find((each) => each.name === name);
     if (!known || !tag) return { outcome: 'rejected', code: 'unknown-tag' };
     if (!tag.write) return { outcome: 'rejected', code: 'not-writable' };
     return known.writer.write(tag, value, mayStart);
