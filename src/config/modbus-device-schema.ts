@@ -54,6 +54,9 @@ const quirks = z
 export const device = z.strictObject({
   asset: topicLevel.describe('Name of the asset.'),
   unit: count(0, 255).prefault(1).describe('Modbus unit id.'),
+  timeout: duration('10ms', '10m').optional().describe("Time for one answer, if it is not the reader's."),
+  retries: count(0, 10).optional().describe("Further attempts of a read, if they are not the reader's."),
+  minGap: duration('0ms', '1m').prefault('0ms').describe('Pause between two requests to this device.'),
   labels: z
     .record(z.string().regex(/^[A-Za-z][A-Za-z0-9_]*$/, { error: 'expected letters and digits' }), topicLevel)
     .prefault({})

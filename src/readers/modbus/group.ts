@@ -9,6 +9,7 @@ import { BAD_COMM_FAILURE } from '../quality.js';
 import { Cycle } from './cycle.js';
 import type { Answer, Device } from './device.js';
 import { causeOf, exceptionCodeOf, isAboutRange, isDeviceError, qualityOfException } from './device-error.js';
+import type { Link } from './link.js';
 import type { Block, Extent } from './plan.js';
 import { SkippedPolls } from './skipped-polls.js';
 import { samplesOf, type Tag } from './tag.js';
@@ -35,6 +36,7 @@ export interface GroupOptions {
 export class Group {
   private readonly options: GroupOptions;
   private readonly device: Device;
+  private readonly link: Pick<Link, 'rest'>;
   private readonly context: DriverContext;
   private readonly stopping: AbortSignal;
   /** Readings of the last cycle that are to be made up for. */
@@ -49,9 +51,16 @@ export class Group {
   private readonly skipped = new SkippedPolls();
   private lastCycleTs: Millis | undefined;
 
-  constructor(options: GroupOptions, device: Device, context: DriverContext, stopping: AbortSignal) {
+  constructor(
+    options: GroupOptions,
+    device: Device,
+    link: Pick<Link, 'rest'>,
+    context: DriverContext,
+    stopping: AbortSignal,
+  ) {
     this.options = options;
     this.device = device;
+    this.link = link;
     this.context = context;
     this.stopping = stopping;
   }
@@ -93,6 +102,7 @@ export class Group {
       if (this.stopping.aborted) break;
       await this.readOrLose(block, cycle);
     }
+    this.link.rest();
     for (const hole of this.lost.values()) hole.missed++;
     this.lastCycleTs = cycle.lastTs ?? this.lastCycleTs;
     const together = cycle.together(this.options.asset, this.options.message);

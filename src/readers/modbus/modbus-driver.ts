@@ -40,17 +40,19 @@ export class ModbusDriver implements Driver {
       localEcho = false,
       holeRetestMs = HOLE_RETEST_MS,
     } = options;
+    const { closeAfterPoll = false } = options;
     const units = new Map(
-      options.devices.map(({ unit }, d) => [
-        unit,
-        largestRead(unit, planBlocks(tags[d]?.flat() ?? [], { gapRegisters: 0 })),
-      ]),
+      options.devices.map(({ unit, timeoutMs = options.timeoutMs, minGapMs = 0 }, d) => {
+        const region = largestRead(unit, planBlocks(tags[d]?.flat() ?? [], { gapRegisters: 0 }));
+        return [unit, { region, timeoutMs, minGapMs }];
+      }),
     );
-    const linkOptions = { ...options, pauseAfterConnectMs, acceptAnyUnit, localEcho, units };
+    const linkOptions = { ...options, pauseAfterConnectMs, acceptAnyUnit, localEcho, closeAfterPoll, units };
     this.link = new Link(linkOptions, context.clock, context.log, this.stopping.signal);
-    for (const [d, { asset, unit, groups, limits = {} }] of options.devices.entries()) {
+    for (const [d, { asset, unit, groups, limits = {}, ...own }] of options.devices.entries()) {
+      const { timeoutMs = options.timeoutMs, retries = options.retries } = own;
       const device = new Device(
-        { ...options, asset, unit, limits, holeRetestMs, tags: tags[d] ?? [] },
+        { ...options, asset, unit, timeoutMs, retries, limits, holeRetestMs, tags: tags[d] ?? [] },
         this.link,
         context,
         this.stopping.signal,
@@ -64,7 +66,7 @@ export class ModbusDriver implements Driver {
         if (tagCount === 0) continue;
         const { backoff } = options;
         const groupOptions = { name, asset, everyMs, backoff, holeRetestMs, index, tagCount, message };
-        this.groups.push(new Group(groupOptions, device, context, this.stopping.signal));
+        this.groups.push(new Group(groupOptions, device, this.link, context, this.stopping.signal));
       }
     }
   }
@@ -111,7 +113,8 @@ export class ModbusDriver implements Driver {
     signal.addEventListener('abort', giveUp, { once: true });
     if (signal.aborted) giveUp();
     void Promise.all(this.runs).finally(giveUp);
-    await sleep(this.options.timeoutMs + HAND_OVER_MS_MAX, done.signal);
+    const timeoutMs = Math.max(this.options.timeoutMs, ...this.options.devices.map((device) => device.timeoutMs ?? 0));
+    await sleep(timeoutMs + HAND_OVER_MS_MAX, done.signal);
     signal.removeEventListener('abort', giveUp);
     signal.removeEventListener('abort', this.onAbort);
     this.link.close();
