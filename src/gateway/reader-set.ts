@@ -70,8 +70,10 @@ export class ReaderSet {
   }
 
   status(): ReaderStatus[] {
-    return this.entries.flatMap(({ url, driver, counts }) =>
-      driver.status().devices.map((device) => ({
+    return this.entries.flatMap(({ url, driver, counts }) => {
+      const { link, devices } = driver.status();
+      const { state, cause = null, connects } = link;
+      return devices.map((device) => ({
         asset: device.device,
         url,
         state: device.lastOkAt === null && device.state === 'offline' && !device.cause ? 'starting' : device.state,
@@ -85,9 +87,10 @@ export class ReaderSet {
         exceptions: device.exceptions,
         lateAnswers: device.lateAnswers,
         missedCycles: device.missedCycles,
+        link: { state, cause, connects },
         gaps: counts.get(device.device)?.gaps ?? 0,
-      })),
-    );
+      }));
+    });
   }
 
   private entry(config: ReaderConfig, sink: Sink, memory: CommandMemory, clock: Clock, log: Log): Entry {

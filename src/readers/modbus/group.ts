@@ -6,11 +6,13 @@ import type { Quality } from '../../model/reading.js';
 import type { DriverContext, SampleBatch, SampleGap, TagGap } from '../driver.js';
 import { PollSchedule } from '../poll-schedule.js';
 import { BAD_COMM_FAILURE } from '../quality.js';
+import { READ_FUNCTION } from './address.js';
 import { Cycle } from './cycle.js';
 import type { Answer, Device } from './device.js';
 import { causeOf, exceptionCodeOf, isAboutRange, isDeviceError, qualityOfException } from './device-error.js';
 import type { Link } from './link.js';
 import type { Block, Extent } from './plan.js';
+import { dataBytesOf } from './requests.js';
 import { SkippedPolls } from './skipped-polls.js';
 import { samplesOf, type Tag } from './tag.js';
 
@@ -63,6 +65,17 @@ export class Group {
     this.link = link;
     this.context = context;
     this.stopping = stopping;
+  }
+
+  /** Share of the time in which its reads occupy the link; `readMs` for reads of a device that was never asked. */
+  load(pauseMs: number, readMs: (dataBytes: number) => number): number {
+    const known = this.device.record.status().rttMs?.p50;
+    const blocks = this.device.plan.blocksOf(this.options.index);
+    const busyMs = blocks.reduce((sum, { table, quantity }) => {
+      const bytes = dataBytesOf({ fc: READ_FUNCTION[table], quantity });
+      return sum + pauseMs + (known ?? readMs(bytes));
+    }, 0);
+    return busyMs / this.options.everyMs;
   }
 
   /** Polls until `stopping` aborts, then ends the read in progress and waits for what it handed over. */

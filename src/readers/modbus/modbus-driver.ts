@@ -2,9 +2,10 @@ import { setMaxListeners } from 'node:events';
 import { sleep } from '../../lib/clock.js';
 import { isBitTable, REGISTERS_PER_READ_MAX } from '../../model/modbus.js';
 import type { Driver, DriverContext, ReaderStatus, WriteCommand, WriteResult } from '../driver.js';
-import { READ_FUNCTION } from './address.js';
+import { formatAddress, READ_FUNCTION } from './address.js';
 import { Device } from './device.js';
 import { DeviceWriter } from './device-writer.js';
+import { frameGapMsOf, targetOf } from './endpoint.js';
 import { Group } from './group.js';
 import { Link } from './link.js';
 import type { ModbusOptions } from './options.js';
@@ -77,6 +78,8 @@ export class ModbusDriver implements Driver {
     for (const device of this.devices) device.record.refresh();
     this.link.start();
     this.runs = this.groups.map((group) => group.run());
+    this.tellPlan();
+    void sleep(LOAD_MEASURED_AFTER_MS, this.stopping.signal).then(() => this.tellLoad());
   }
 
   stop(): Promise<void> {
@@ -98,6 +101,37 @@ export class ModbusDriver implements Driver {
     if (!known || !tag) return { outcome: 'rejected', code: 'unknown-tag' };
     if (!tag.write) return { outcome: 'rejected', code: 'not-writable' };
     return known.writer.write(tag, value, mayStart);
+  }
+
+  /** Addresses as they go over the wire, so that one that is off by one is found by looking at the log. */
+  private tellPlan(): void {
+    for (const [d, { asset, unit, groups }] of this.options.devices.entries()) {
+      const blocks = this.devices[d]?.plan.allBlocks() ?? [];
+      const reads = blocks.slice(0, READS_TOLD_MAX).map(({ table, address, quantity }) => {
+        return `function ${READ_FUNCTION[table]}: ${formatAddress(table, address)} +${quantity}`;
+      });
+      const tags = groups.reduce((sum, group) => sum + group.tags.length, 0);
+      this.context.log.info(
+        { device: asset, unit, tags, blocks: blocks.length, reads },
+        'A device is going to be read',
+      );
+    }
+    this.tellLoad();
+  }
+
+  /** A line that is asked for more than it can give misses cycles for ever; better said than found out. */
+  private tellLoad(): void {
+    if (this.stopping.signal.aborted) return;
+    const { endpoint, minGapMs } = this.options;
+    const pauseMs = Math.max(minGapMs, frameGapMsOf(endpoint));
+    const load = this.groups.reduce(
+      (sum, group) => sum + group.load(pauseMs, (bytes) => this.link.cost.readMs(bytes)),
+      0,
+    );
+    const fields = { target: targetOf(endpoint), loadPercent: Math.round(load * 100) };
+    if (load > 1)
+      this.context.log.warn(fields, 'The line is asked for more than it can give, and cycles will be missed');
+    else if (load > 0) this.context.log.info(fields, 'The line has time for all that it is asked');
   }
 
   private readonly onAbort = (): void => {
@@ -124,6 +158,10 @@ export class ModbusDriver implements Driver {
   }
 }
 
+/** By then every group of a second or so has been read several times. */
+const LOAD_MEASURED_AFTER_MS = 10_000;
+/** A log line stays one line that a person reads. */
+const READS_TOLD_MAX = 20;
 /** Long enough to cost nothing, short enough that a register added to the PLC shows up without a restart. */
 const HOLE_RETEST_MS = 600_000;
 /** How long a stop waits for the spool to take what was read; a spool that is full would hold it for ever. */
