@@ -56,7 +56,7 @@ export const device = z.strictObject({
   unit: count(0, 255).prefault(1).describe('Modbus unit id.'),
   timeout: duration('10ms', '10m').optional().describe("Time for one answer, if it is not the reader's."),
   retries: count(0, 10).optional().describe("Further attempts of a read, if they are not the reader's."),
-  minGap: duration('0ms', '1m').prefault('0ms').describe('Pause between two requests to this device.'),
+  minGap: duration('0ms', '1m').optional().describe("Pause between two requests to this device, besides the reader's."),
   labels: z
     .record(z.string().regex(/^[A-Za-z][A-Za-z0-9_]*$/, { error: 'expected letters and digits' }), topicLevel)
     .prefault({})

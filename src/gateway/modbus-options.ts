@@ -60,7 +60,7 @@ function deviceOptions({
     unit,
     ...(timeout === undefined ? {} : { timeoutMs: timeout }),
     ...(retries === undefined ? {} : { retries }),
-    minGapMs: minGap,
+    ...(minGap === undefined ? {} : { minGapMs: minGap }),
     order,
     addressing,
     ...(invalid === undefined ? {} : { invalid: invalidValues(invalid) }),
