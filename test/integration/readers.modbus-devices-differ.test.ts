@@ -38,6 +38,8 @@ test('a device that needs rest between two requests gets it, and the others do n
   });
   await until('several reads', () => gaps.length >= 4);
   assert.ok(Math.min(...gaps) >= minGapMs, `${Math.min(...gaps)} ms`);
+  const asked = rig.device.questions.filter(({ unit }) => unit === 1).length;
+  assert.ok(asked > gaps.length * 2, `${asked} questions to the other, ${gaps.length} to this one`);
   assert.equal(rig.device.connections, 1);
 });
 

@@ -53,6 +53,7 @@ export interface Exchange {
  *   `Resync`. That outlives the connection: what is late comes out of a converter's queue after a reconnect as well.
  * - A timeout does not end the connection, since it would take the healthy units behind a gateway with it. Only when all
  *   units are silent, several times in a row, is it the connection that is dead, and a new one is made.
+ * - With `closeAfterPoll` it rests between two polls, and whoever asks first connects it.
  * - It connects again for ever, with jittered backoff that starts anew only after an answer.
  */
 export class Link {
@@ -103,7 +104,7 @@ export class Link {
 
   /** One try. Throws as `ModbusClient.read` does, and `device.link` at once when there is no connection. */
   read(request: ReadRequest): Promise<Exchange> {
-    return this.turns.take(() => this.exchange(request));
+    return this.rested(request.unit, () => this.turns.take(() => this.exchange(request)));
   }
 
   /**
@@ -111,7 +112,7 @@ export class Link {
    * Throws as `read` does; after the start, only `device.exception` says that nothing was written.
    */
   write(request: WriteRequest, start: () => boolean): Promise<Exchange> {
-    return this.turns.take(() => this.exchange(request, start), true);
+    return this.rested(request.unit, () => this.turns.take(() => this.exchange(request, start), true));
   }
 
   /** A poll is over; where it is wanted and nobody else asks, the connection ends until the next one. */
@@ -150,7 +151,7 @@ export class Link {
     resync: Resync | undefined,
     start?: () => boolean,
   ): Promise<Exchange> {
-    this.dispatch({ name: 'wake' });
+    if (!this.stopping.aborted) this.dispatch({ name: 'wake' });
     await this.connecting;
     await this.silence(request.unit);
     const { client } = this;
@@ -181,7 +182,16 @@ export class Link {
 
   /** Timers fire a little early at times; a device that needs its rest needs all of it. */
   private async silence(unit: number): Promise<void> {
-    const untilMono = Math.max(this.quietUntilMono, this.unitQuietUntilMono.get(unit) ?? 0);
+    await this.until(Math.max(this.quietUntilMono, this.unitQuietUntilMono.get(unit) ?? 0));
+  }
+
+  /** The rest of one unit is waited for without a turn, so that the others go on meanwhile. */
+  private rested<T>(unit: number, work: () => Promise<T>): Promise<T> {
+    const untilMono = this.unitQuietUntilMono.get(unit);
+    return untilMono === undefined ? work() : this.until(untilMono).then(work);
+  }
+
+  private async until(untilMono: number): Promise<void> {
     const leftMs = () => untilMono - this.clock.mono();
     for (let left = leftMs(); left > 0 && !this.stopping.aborted; left = leftMs())
       await sleep(Math.ceil(left), this.stopping);
