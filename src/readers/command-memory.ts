@@ -1,7 +1,7 @@
 import type { Millis } from '../model/ids.js';
 import type { WriteResult } from './driver.js';
 
-/** An outcome as it is published and remembered; `null` readings of big integers are texts by then. */
+/** An outcome as it is published and remembered: only what JSON can hold. */
 export type CommandOutcome = Omit<WriteResult, 'readBack'> & {
   readonly id: string | null;
   readonly readBack?: { readonly value: unknown; readonly quality: string | number };
