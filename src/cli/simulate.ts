@@ -1,13 +1,26 @@
 import { createInterface } from 'node:readline';
 import type { Command } from 'commander';
+import { loadGatewayConfig } from '../config/loader.js';
+import { simulatedDevices } from '../config/simulated-devices.js';
 import { EXIT, type ExitCode } from '../lib/errors.js';
 import { CLOUD_PORT, FaultBroker } from '../sim/cloud/fault-broker.js';
+import { ConfigPlc } from '../sim/config-plc.js';
 import { type Controllable, obey } from '../sim/control.js';
 import { PLC_PORT, SimulatedPlc } from '../sim/plc.js';
 import { type Endpoint, WanProxy } from '../sim/wan.js';
 import type { CliCommand, Io } from './command.js';
 import { endpoint, integer, milliseconds } from './simulate-flags.js';
 import { simulateFleet } from './simulate-fleet.js';
+
+interface PlcFlags {
+  readonly host: string;
+  readonly port: number;
+  readonly seed: number;
+  readonly truth?: string;
+  readonly config?: string;
+  readonly reader?: string;
+  readonly json?: boolean;
+}
 
 interface Simulator extends Controllable {
   readonly host: string;
@@ -27,9 +40,18 @@ export const simulate: CliCommand = (program, act) => {
     .description('a bottling line on Modbus TCP, units 1 to 4, that records every value it hands out')
     .option('--seed <number>', 'the same seed gives the same values', integer(0, 2 ** 32 - 1), 1)
     .option('--truth <file>', 'write every value served to this file, as NDJSON')
+    .option('--config <file>', 'serve the devices and tags of the Modbus readers of this gateway config instead')
+    .option('--reader <url>', 'with --config: only those of the reader with this url')
     .addHelpText('after', `${COMMANDS}\nSwitches: refuse, silent, delayMs, exceptions.`)
     .action(
-      act(async (io, options: { host: string; port: number; seed: number; truth?: string; json?: boolean }) => {
+      act(async (io, options: PlcFlags) => {
+        if (options.config !== undefined) {
+          const devices = simulatedDevices(loadGatewayConfig(options.config), options.reader);
+          const plc = await ConfigPlc.open({ ...options, devices });
+          const units = devices.map(({ unit, asset }) => `${unit} ${asset}`).join(', ');
+          if (!options.json) io.err(`read it with url: "tcp://${plc.host}:${plc.port}"`);
+          return run(io, plc, `devices of ${options.config}, units ${units}`, options.json);
+        }
         const plc = await SimulatedPlc.open({ ...options, truthFile: options.truth });
         return run(io, plc, `PLC line, units 1 to 4, seed ${options.seed}`, options.json);
       }),

@@ -1,5 +1,5 @@
+import { parseModbusAddress } from '../model/modbus-address.js';
 import { collide, type Endpoint, reaches, tryEndpoint } from './address.js';
-import { parseAt } from './modbus-at.js';
 import type { Path } from './source.js';
 
 /** What the schema cannot see because it takes two places to see it. */
@@ -48,10 +48,9 @@ function* plcNotation(data: unknown): Generator<Finding> {
     if (keyOf(device, 'addressing') === 'plc1') continue;
     for (const tag of select(device, 'groups.*.tags.*.at')) {
       if (typeof tag.value !== 'string' && !Number.isInteger(tag.value)) continue;
-      const at = parseAt(String(tag.value));
+      const at = parseModbusAddress(String(tag.value));
       if (typeof at === 'string' || !at.plc) continue;
-      const pdu = `${at.table}:${at.address}${at.part === undefined ? '' : `.${at.part}`}`;
-      const message = `the notation ${tag.value} needs addressing: plc1 at the device; without it write "${pdu}"`;
+      const message = `the notation ${tag.value} needs addressing: plc1 at the device; without it write "${at.canonical}"`;
       yield { path: [...path, ...tag.path], message };
     }
   }

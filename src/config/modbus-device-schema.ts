@@ -1,6 +1,7 @@
 import * as z from 'zod';
+import { ADDRESSINGS, BITS_PER_READ_MAX, REGISTERS_PER_READ_MAX, SHORT_ORDERS } from '../model/modbus.js';
 import { count } from './connection-schema.js';
-import { invalidValues, SHORT_ORDERS, tag } from './modbus-tag-schema.js';
+import { invalidValues, tag } from './modbus-tag-schema.js';
 import { topicLevel } from './topics.js';
 import { duration } from './units.js';
 
@@ -30,8 +31,8 @@ const group = z
 
 const limits = z
   .strictObject({
-    registers: count(1, 125).prefault(125).describe('Registers in one read.'),
-    bits: count(1, 2000).prefault(2000).describe('Coils or inputs in one read.'),
+    registers: count(1, REGISTERS_PER_READ_MAX).prefault(REGISTERS_PER_READ_MAX).describe('Registers in one read.'),
+    bits: count(1, BITS_PER_READ_MAX).prefault(BITS_PER_READ_MAX).describe('Coils or inputs in one read.'),
     gap: z
       .union([z.literal('auto'), count(0, 124)], { error: 'expected auto or a number of registers from 0 to 124' })
       .prefault('auto')
@@ -53,6 +54,9 @@ const quirks = z
 export const device = z.strictObject({
   asset: topicLevel.describe('Name of the asset.'),
   unit: count(0, 255).prefault(1).describe('Modbus unit id.'),
+  timeout: duration('10ms', '10m').optional().describe("Time for one answer, if it is not the reader's."),
+  retries: count(0, 10).optional().describe("Further attempts of a read, if they are not the reader's."),
+  minGap: duration('0ms', '1m').optional().describe("Pause between two requests to this device, besides the reader's."),
   labels: z
     .record(z.string().regex(/^[A-Za-z][A-Za-z0-9_]*$/, { error: 'expected letters and digits' }), topicLevel)
     .prefault({})
@@ -64,7 +68,7 @@ export const device = z.strictObject({
       "Byte order of the device's values: ABCD is big-endian, CDAB swaps the words, BADC the bytes, DCBA both.",
     ),
   addressing: z
-    .enum(['pdu0', 'plc1'])
+    .enum(ADDRESSINGS)
     .prefault('pdu0')
     .describe('pdu0: 0-based addresses only. plc1: the 1-based 40108 and 400108 of PLC manuals too.'),
   invalid: invalidValues.optional(),

@@ -1,43 +1,21 @@
 import * as z from 'zod';
+import {
+  ADDRESSES,
+  bitsFault,
+  CHAR_LAYOUTS,
+  isBitTable,
+  LONG_ORDERS,
+  REGISTERS_PER_READ_MAX,
+  registersOf,
+  SHORT_ORDERS,
+  TAG_TYPES,
+} from '../model/modbus.js';
+import { parseModbusAddress } from '../model/modbus-address.js';
 import { count } from './connection-schema.js';
-import { ADDRESSES, parseAt, partFault, registersOf } from './modbus-at.js';
 import { topicLevel } from './topics.js';
 
 /** The metric under which gaps are published; a tag of that name would be taken for one. */
 const GAP_METRIC = 'gap';
-
-/** A tag is read in one request, and a request holds 125 registers (Modbus application protocol 6.3). */
-const REGISTERS_MAX = 125;
-
-const TYPES = [
-  'bool',
-  'i8',
-  'u8',
-  'i16',
-  'u16',
-  'i32',
-  'u32',
-  'i64',
-  'u64',
-  'bcd16',
-  'bcd32',
-  'f16',
-  'f32',
-  'f64',
-  'string',
-] as const;
-
-export const SHORT_ORDERS = ['ABCD', 'BADC', 'CDAB', 'DCBA'] as const;
-const LONG_ORDERS = [
-  'ABCDEFGH',
-  'BADCFEHG',
-  'CDABGHEF',
-  'DCBAHGFE',
-  'EFGHABCD',
-  'FEHGBADC',
-  'GHEFCDAB',
-  'HGFEDCBA',
-] as const;
 
 const rawNumber = z.union([
   z.number().refine((value) => !Number.isInteger(value) || Number.isSafeInteger(value), {
@@ -82,10 +60,10 @@ export const tag = z
       })
       .transform(String)
       .describe(
-        'Address: co:, di:, hr: or ir: and the 0-based number in the PDU (also %M, %I, %MW, %IW), with .BIT, .LOW-HIGH, ' +
-          '.hi or .lo for a part of it; with addressing plc1 also 40108 or 400108.',
+        'Address: co:, di:, hr: or ir: and the 0-based number in the PDU, decimal or 0x1F (also %M, %I, %MW, %IW), with .BIT, ' +
+          '.LOW-HIGH, .hi or .lo for a part of it; with addressing plc1 also 40108 or 400108.',
       ),
-    type: z.enum(TYPES).describe('Type of the value in the device.'),
+    type: z.enum(TAG_TYPES).describe('Type of the value in the device.'),
     scale: z
       .number()
       .refine((factor) => factor !== 0, { error: 'must not be 0' })
@@ -102,11 +80,11 @@ export const tag = z
       .enum([...SHORT_ORDERS, ...LONG_ORDERS])
       .optional()
       .describe("Byte order, if it is not the device's."),
-    length: count(1, REGISTERS_MAX * 2)
+    length: count(1, REGISTERS_PER_READ_MAX * 2)
       .optional()
       .describe('Bytes of a string.'),
     chars: z
-      .enum(['both', 'high', 'low'])
+      .enum(CHAR_LAYOUTS)
       .optional()
       .describe('Characters of a string: in both bytes of each register, or only in its high or low one.'),
     deadband: z
@@ -119,7 +97,7 @@ export const tag = z
   })
   .superRefine((value, context) => {
     const { type, chars = 'both' } = value;
-    const at = parseAt(value.at);
+    const at = parseModbusAddress(value.at);
     const complain = (path: keyof typeof value, message: string) =>
       context.addIssue({ code: 'custom', path: [path], message });
     const number = type !== 'bool' && type !== 'string';
@@ -127,19 +105,14 @@ export const tag = z
 
     if (typeof at === 'string') complain('at', at);
     else {
-      const bitTable = at.table === 'co' || at.table === 'di';
-      const fault = partFault(type, at.part);
-      if (bitTable && type !== 'bool') complain('type', `expected bool at ${value.at}, found ${type}`);
-      else if (type === 'bool' && !bitTable && at.part === undefined)
-        complain('at', `a bool in a register needs its bit, like "${value.at}.0"`);
-      else if (type.endsWith('8') && !['hi', 'lo', '0-7', '8-15'].includes(at.part ?? ''))
-        complain('at', `an 8-bit value needs its byte, like "${value.at.replace(/\..*/, '')}.lo"`);
+      const fault = isBitTable(at.table) ? undefined : bitsFault(type, at.bits, value.at.replace(/\..*/, ''));
+      if (isBitTable(at.table) && type !== 'bool') complain('type', `expected bool at ${value.at}, found ${type}`);
       else if (fault) complain('at', fault);
-      const registers = registersOf(type, value.length, chars);
+      const registers = registersOf({ type, length: value.length ?? 1, chars });
       const end = at.address + registers;
       if (end > ADDRESSES) complain('at', `ends at address ${end - 1}, behind the last one, ${ADDRESSES - 1}`);
-      if (registers > REGISTERS_MAX)
-        complain('length', `a text of one character in each register has at most ${REGISTERS_MAX}`);
+      if (registers > REGISTERS_PER_READ_MAX)
+        complain('length', `a text of one character in each register has at most ${REGISTERS_PER_READ_MAX}`);
       if (value.write && (at.table === 'di' || at.table === 'ir'))
         complain('write', 'an input cannot be written; only coils and holding registers can');
     }

@@ -57,6 +57,10 @@ const modbusReader = z
       .boolean()
       .prefault(false)
       .describe('Take answers under any unit id, for devices that always answer under the same one; TCP only.'),
+    closeAfterPoll: z
+      .boolean()
+      .prefault(false)
+      .describe('Close the connection after every poll, for devices that serve one master at a time.'),
     localEcho: z.boolean().prefault(false).describe('The serial adapter hears itself; RTU only.'),
     minGap: duration('0ms', '1m').prefault('0ms').describe('Pause between two requests, for devices that need one.'),
     backoff: backoff('500ms', '30s').describe('Waits between connection attempts.'),

@@ -37,6 +37,7 @@ import { GATEWAY_METRICS } from './metrics.js';
 import { downtimeGaps, ReaderSet } from './reader-set.js';
 import { SpoolRoom } from './spool-room.js';
 import { gatewayStatus } from './status.js';
+import { StoredCommands } from './stored-commands.js';
 import { Timings } from './timing.js';
 
 /** How long each step of an orderly end may take; together less than what service managers grant before they kill. */
@@ -115,7 +116,12 @@ export class Gateway {
 
     const { path, bytesMax, diskFreeMin, whenFull } = config.spool;
     const layout = layoutOf(await affordable(path, bytesMax, log));
-    const store = await Store.open({ path, tables: [Spool.tables, Broker.tables], ...layout, log });
+    const store = await Store.open({
+      path,
+      tables: [Spool.tables, Broker.tables, StoredCommands.tables],
+      ...layout,
+      log,
+    });
     if (store.damage)
       log.error({ path, ...store.damage }, 'The spool file was damaged; what could be read is in a new one');
     closer.push('store', () => store.close());
@@ -148,7 +154,7 @@ export class Gateway {
     closer.push('intake', () => intake.close());
 
     const sink = { publish: (outgoing: Parameters<Broker['publish']>[0]) => broker.publish(outgoing) };
-    const readers = new ReaderSet(config.readers, sink, clock, log);
+    const readers = new ReaderSet(config.readers, sink, await StoredCommands.open(store, clock), clock, log);
     const broker: Broker = await Broker.open({
       store,
       admit: timings.admit(admitting(intake, readers)),

@@ -16,6 +16,7 @@ export function modbusOptions(config: ReaderConfig): ModbusOptions {
     pauseAfterConnectMs: config.pauseAfterConnect,
     acceptAnyUnit: config.acceptAnyUnit,
     localEcho: config.localEcho,
+    closeAfterPoll: config.closeAfterPoll,
     backoff: { minMs: config.backoff.min, maxMs: config.backoff.max },
     devices: config.devices.map(deviceOptions),
   };
@@ -44,6 +45,9 @@ function rule({ deadband = 0, range }: TagConfig, heartbeatMs: number): ReportRu
 function deviceOptions({
   asset,
   unit,
+  timeout,
+  retries,
+  minGap,
   order,
   addressing,
   invalid,
@@ -54,6 +58,9 @@ function deviceOptions({
   return {
     asset,
     unit,
+    ...(timeout === undefined ? {} : { timeoutMs: timeout }),
+    ...(retries === undefined ? {} : { retries }),
+    ...(minGap === undefined ? {} : { minGapMs: minGap }),
     order,
     addressing,
     ...(invalid === undefined ? {} : { invalid: invalidValues(invalid) }),

@@ -6,7 +6,8 @@ import type { Millis } from '../model/ids.js';
 import type { Message } from '../model/message.js';
 import type { ReaderStatus } from '../model/status.js';
 import { ChangeFilter } from '../readers/change-filter.js';
-import { CommandDesk } from '../readers/command-desk.js';
+import { CommandDesk, type CommandDeskOptions } from '../readers/command-desk.js';
+import type { CommandMemory } from '../readers/command-memory.js';
 import type { Driver, SampleBatch } from '../readers/driver.js';
 import { ModbusDriver } from '../readers/modbus/modbus-driver.js';
 import { Reporter, type Sink } from '../readers/reporter.js';
@@ -18,6 +19,7 @@ interface Entry {
   readonly url: string;
   readonly driver: Driver;
   readonly reporter: Reporter;
+  readonly assets: ReadonlySet<string>;
   readonly commands: { readonly topic: TopicTemplate; readonly desk: CommandDesk } | undefined;
   /** Per asset: what has been handed over durably. */
   readonly counts: Map<string, { readings: number; gaps: number }>;
@@ -28,12 +30,15 @@ export class ReaderSet {
   private readonly giveUp = new AbortController();
 
   /** Throws `config.invalid` when a driver does not accept its part of the config. */
-  constructor(configs: readonly ReaderConfig[], sink: Sink, clock: Clock, log: Log) {
-    this.entries = configs.map((config) => this.entry(config, sink, clock, log));
+  constructor(configs: readonly ReaderConfig[], sink: Sink, memory: CommandMemory, clock: Clock, log: Log) {
+    this.entries = configs.map((config) => this.entry(config, sink, memory, clock, log));
   }
 
   start(): void {
-    for (const { driver } of this.entries) driver.start();
+    for (const { driver, commands } of this.entries) {
+      driver.start();
+      commands?.desk.start();
+    }
   }
 
   /** Whether any message can be a command, so that the others need not be looked at. */
@@ -43,12 +48,14 @@ export class ReaderSet {
 
   /** A message of the plant that is durable: carried out if it is a command to a reader that takes any. */
   offer({ topic, payload, retain }: Message): void {
-    for (const { commands } of this.entries) {
-      const fields = commands?.topic.match(topic);
-      const { asset, metric } = fields ?? {};
-      if (commands && asset !== undefined && metric !== undefined)
-        commands.desk.offer({ asset, metric, payload, retain });
-    }
+    const takers = this.entries.flatMap(({ assets, commands }) => {
+      const { asset, metric } = commands?.topic.match(topic) ?? {};
+      if (!commands || asset === undefined || metric === undefined) return [];
+      return [{ desk: commands.desk, isOwner: assets.has(asset), command: { asset, metric, payload, retain } }];
+    });
+    // Several readers may share a topic. Whose asset it is answers; nobody's is refused once.
+    const taker = takers.find(({ isOwner }) => isOwner) ?? takers[0];
+    taker?.desk.offer(taker.command);
   }
 
   /** Ends the polls in progress and hands over what they read; when `hurry` aborts, what is in progress is given up. */
@@ -56,15 +63,17 @@ export class ReaderSet {
     const abort = () => this.giveUp.abort();
     if (hurry.aborted) abort();
     hurry.addEventListener('abort', abort, { once: true });
-    await Promise.all(this.entries.map(({ commands }) => commands?.desk.close()));
+    await Promise.all(this.entries.map(({ commands }) => commands?.desk.close(hurry)));
     await Promise.all(this.entries.map(({ driver }) => driver.stop()));
     await Promise.all(this.entries.map(({ reporter }) => reporter.close()));
     hurry.removeEventListener('abort', abort);
   }
 
   status(): ReaderStatus[] {
-    return this.entries.flatMap(({ url, driver, counts }) =>
-      driver.status().devices.map((device) => ({
+    return this.entries.flatMap(({ url, driver, counts }) => {
+      const { link, devices } = driver.status();
+      const { state, cause = null, connects } = link;
+      return devices.map((device) => ({
         asset: device.device,
         url,
         state: device.lastOkAt === null && device.state === 'offline' && !device.cause ? 'starting' : device.state,
@@ -78,12 +87,13 @@ export class ReaderSet {
         exceptions: device.exceptions,
         lateAnswers: device.lateAnswers,
         missedCycles: device.missedCycles,
+        link: { state, cause, connects },
         gaps: counts.get(device.device)?.gaps ?? 0,
-      })),
-    );
+      }));
+    });
   }
 
-  private entry(config: ReaderConfig, sink: Sink, clock: Clock, log: Log): Entry {
+  private entry(config: ReaderConfig, sink: Sink, memory: CommandMemory, clock: Clock, log: Log): Entry {
     const topicOf = topicsOf(config);
     const statusTopic = TopicTemplate.parse(config.statusTopic);
     const reporter = new Reporter({
@@ -108,22 +118,19 @@ export class ReaderSet {
     };
     const context = { emit, status: reporter.status.bind(reporter), clock, log, signal: this.giveUp.signal };
     const driver = new ModbusDriver(modbusOptions(config), context);
-    const commands = config.commands && commandsOf(config.commands, driver, sink, clock, log);
-    return { url: config.url, driver, reporter, commands, counts };
+    const assets = new Set(driver.status().devices.map(({ device }) => device));
+    const commands = config.commands && commandsOf(config.commands, { driver, assets, memory, sink, clock, log });
+    return { url: config.url, driver, reporter, assets, commands, counts };
   }
 }
 
 function commandsOf(
   { topic, resultTopic, ttlMax }: NonNullable<ReaderConfig['commands']>,
-  driver: Driver,
-  sink: Sink,
-  clock: Clock,
-  log: Log,
+  desk: Omit<CommandDeskOptions, 'resultTopicOf' | 'ttlMaxMs'>,
 ): Entry['commands'] {
   const results = TopicTemplate.parse(resultTopic);
   const resultTopicOf = (asset: string, metric: string) => results.format({ asset, metric });
-  const desk = new CommandDesk({ driver, sink, resultTopicOf, ttlMaxMs: ttlMax, clock, log });
-  return { topic: TopicTemplate.parse(topic), desk };
+  return { topic: TopicTemplate.parse(topic), desk: new CommandDesk({ ...desk, resultTopicOf, ttlMaxMs: ttlMax }) };
 }
 
 /** The gap messages of every asset for the time in which the gateway itself was not running. */

@@ -7,6 +7,7 @@ import type { Millis, Seq } from '../model/ids.js';
 import { Spool } from '../spool/spool.js';
 import { type FileRow, type FileStats, SpoolFile } from '../spool/spool-file.js';
 import { Store } from '../store/store.js';
+import { StoredCommands } from './stored-commands.js';
 
 /** A running gateway does not let go of its file; to wait for it is pointless. */
 const LOCK_WAIT_MS = 200;
@@ -133,7 +134,7 @@ async function withFile<T>(file: string, use: (spool: SpoolFile) => T): Promise<
 async function withSpool<T>(file: string, use: (spool: Spool) => Promise<T>): Promise<T> {
   const store = await Store.open({
     path: file,
-    tables: [Spool.tables, Broker.tables],
+    tables: [Spool.tables, Broker.tables, StoredCommands.tables],
     busyTimeoutMs: LOCK_WAIT_MS,
   });
   try {

@@ -98,6 +98,8 @@ export interface ReaderStatus {
   readonly exceptions: number;
   readonly lateAnswers: number;
   readonly missedCycles: number;
+  /** The connection that it shares with the other devices behind it. */
+  readonly link: { readonly state: string; readonly cause: string | null; readonly connects: number };
   /** Outages recorded as gaps. */
   readonly gaps: number;
 }

@@ -14,7 +14,10 @@ export type ReportRules = ReadonlyMap<string, ReadonlyMap<string, ReportRule>>;
 
 /** What was reported last of a tag that has a rule. */
 interface Entry {
+  readonly tag: string;
   readonly rule: ReportRule;
+  /** The one that came after it last time. Tags come in the same order in every cycle, and looking there first is cheap. */
+  next: Entry | undefined;
   value: Sample['value'];
   quality: number;
   /** Before the first report: so long ago that every heartbeat is due. */
@@ -31,9 +34,16 @@ export class ChangeFilter {
 
   constructor(rules: ReportRules, clock: Clock) {
     this.clock = clock;
-    const entry = (rule: ReportRule): Entry => ({ rule, value: null, quality: Number.NaN, mono: -Infinity });
+    const entry = (tag: string, rule: ReportRule): Entry => ({
+      tag,
+      rule,
+      next: undefined,
+      value: null,
+      quality: Number.NaN,
+      mono: -Infinity,
+    });
     this.devices = new Map(
-      [...rules].map(([device, tags]) => [device, new Map([...tags].map(([tag, rule]) => [tag, entry(rule)]))]),
+      [...rules].map(([device, tags]) => [device, new Map([...tags].map(([tag, rule]) => [tag, entry(tag, rule)]))]),
     );
   }
 
@@ -46,8 +56,11 @@ export class ChangeFilter {
     // would have to keep the rest of it in mind.
     const all = batch.gap !== undefined || (batch.message !== undefined && hasNews(batch.samples, entries, mono));
     const samples: Sample[] = [];
+    let last: Entry | undefined;
     for (const sample of batch.samples) {
-      const entry = entries.get(sample.tag);
+      const entry: Entry | undefined = last?.next?.tag === sample.tag ? last.next : entries.get(sample.tag);
+      if (last) last.next = entry;
+      last = entry;
       if (entry && !all && !isNews(sample, entry, mono)) continue;
       samples.push(sample);
       if (!entry) continue;

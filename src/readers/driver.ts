@@ -121,7 +121,7 @@ export interface DeviceStatus {
 export interface LinkStatus {
   /** `host:port` or the serial device. */
   readonly target: string;
-  readonly state: 'closed' | 'connecting' | 'open' | 'backoff';
+  readonly state: 'closed' | 'connecting' | 'open' | 'resting' | 'backoff';
   readonly cause?: string;
   /** Connections made since the start. */
   readonly connects: number;

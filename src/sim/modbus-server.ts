@@ -4,8 +4,7 @@ import { z } from 'zod';
 import { applyFaults, delayMs } from './faults.js';
 import { Fifo } from './fifo.js';
 import { Listener } from './listener.js';
-import { answer, EXCEPTION, exceptionPdu, frame, type Read, type Request, takeRequest } from './modbus-pdu.js';
-import type { UnitImage } from './registers.js';
+import { EXCEPTION, exceptionPdu, frame, type Request, takeRequest } from './modbus-pdu.js';
 
 const unit = z.int().min(0).max(255);
 
@@ -27,17 +26,12 @@ const CONNECTIONS_MAX = 64;
 /** Requests of one connection that wait for a delay; above, its socket is not read. */
 const REQUESTS_WAITING_MAX = 64;
 
-export interface ServedRead extends Read {
-  /** Number of the request, counted from 1 over all connections. */
-  readonly request: number;
-  readonly unit: number;
-  readonly image: UnitImage;
-}
-
 export interface ModbusDevice {
-  unit(id: number): UnitImage | undefined;
-  /** A read whose answer has been handed to the network. */
-  served(read: ServedRead): void;
+  /**
+   * The PDU that answers, undefined when there is no such unit. `sent` is called when it has been handed to the network,
+   * with the number of the request, counted from 1 over all connections.
+   */
+  answer(unit: number, pdu: Buffer): { pdu: Buffer; sent?: (request: number) => void } | undefined;
 }
 
 export interface ModbusCounters {
@@ -48,7 +42,7 @@ export interface ModbusCounters {
   garbage: number;
 }
 
-/** Modbus/TCP for FC 1 to 4 with pipelining: requests of one connection are answered in the order in which they came. */
+/** Modbus/TCP with pipelining: requests of one connection are answered in the order in which they came. */
 export class ModbusServer {
   readonly faults: PlcFaults = { refuse: false, silent: false, delayMs: 0, exceptions: {} };
   readonly counters: ModbusCounters = { connections: 0, requests: 0, reads: 0, exceptions: 0, garbage: 0 };
@@ -99,19 +93,13 @@ export class ModbusServer {
     const number = ++this.counters.requests;
     const { silent, exceptions } = this.faults;
     if (silent === true || (Array.isArray(silent) && silent.includes(request.unit))) return undefined;
-    const image = this.device.unit(request.unit);
-    const forced = exceptions[request.unit] ?? (image ? undefined : EXCEPTION.targetFailed);
-    const { pdu, read } =
-      forced === undefined && image
-        ? answer(request.pdu, image)
-        : { pdu: exceptionPdu(request.pdu[0]!, forced!), read: undefined };
+    const forced = exceptions[request.unit];
+    const answer = forced === undefined ? this.device.answer(request.unit, request.pdu) : undefined;
+    const pdu = answer?.pdu ?? exceptionPdu(request.pdu[0]!, forced ?? EXCEPTION.targetFailed);
     const sent = () => {
-      if (!read || !image) {
-        this.counters.exceptions++;
-        return;
-      }
-      this.counters.reads++;
-      this.device.served({ ...read, request: number, unit: request.unit, image });
+      if (pdu[0]! & 0x80) this.counters.exceptions++;
+      else this.counters.reads++;
+      answer?.sent?.(number);
     };
     return { bytes: frame(request, pdu), sent };
   }

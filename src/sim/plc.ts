@@ -1,8 +1,10 @@
+import type { Buffer } from 'node:buffer';
 import { type Clock, systemClock } from '../lib/clock.js';
 import { Closer } from '../lib/closer.js';
 import { BottlingLine, STEP_MS } from './bottling-line.js';
 import { LINE_ASSETS, type LineAsset, type LineTag } from './line-tags.js';
-import { type ModbusCounters, ModbusServer, type PlcFaults, type ServedRead } from './modbus-server.js';
+import { answer, type Read } from './modbus-pdu.js';
+import { type ModbusCounters, type ModbusDevice, ModbusServer, type PlcFaults } from './modbus-server.js';
 import { imageOf, placesOf, type UnitImage } from './registers.js';
 import { TruthLog, type TruthRecord } from './truth-log.js';
 
@@ -60,10 +62,7 @@ export class SimulatedPlc {
     plc.closer.push('truth file', () => truth.close());
     try {
       plc.advance();
-      plc.server = await ModbusServer.open(
-        { host, port },
-        { unit: (id) => plc.unit(id), served: (read) => plc.note(read) },
-      );
+      plc.server = await ModbusServer.open({ host, port }, { answer: (unit, pdu) => plc.answer(unit, pdu) });
     } catch (error) {
       await plc.close();
       throw error;
@@ -122,12 +121,15 @@ export class SimulatedPlc {
     this.images = LINE_ASSETS.map((asset, index) => imageOf(this.places[index]!, this.line.values(asset)));
   }
 
-  private unit(id: number): UnitImage | undefined {
+  private answer(unit: number, pdu: Buffer): ReturnType<ModbusDevice['answer']> {
     this.advance();
-    return this.images[id - 1];
+    const image = this.images[unit - 1];
+    if (!image) return undefined;
+    const { pdu: response, read } = answer(pdu, image);
+    return { pdu: response, sent: (request) => read && this.note(request, unit, read, image) };
   }
 
-  private note({ request, unit, table, from, quantity, image }: ServedRead): void {
+  private note(request: number, unit: number, { table, from, quantity }: Read, image: UnitImage): void {
     const ts = this.clock.now();
     for (const place of this.places[unit - 1]!) {
       if (place.table !== table || place.from < from || place.from + place.width > from + quantity) continue;

@@ -1,11 +1,13 @@
 /**
  * A process of its own that serves as many Modbus TCP ports as it is told, as fast as it can: holding registers that change
- * every second. Prints its ports as JSON.
+ * every second, in every unit but one. Prints its ports as JSON.
  */
 import { type AddressInfo, createServer } from 'node:net';
 
 const REGISTERS = 65_536;
 const REQUEST_BYTES = 12;
+/** Takes requests and never answers. */
+const DEAD_UNIT = 99;
 const links = Number(process.argv[2]);
 
 /** Two images of all registers as floats, taken in turns: each second about half of the values change. */
@@ -21,6 +23,7 @@ const ports = await Promise.all(
       socket.on('error', () => {});
       socket.on('data', (chunk): unknown => {
         for (let at = 0; at + REQUEST_BYTES <= chunk.length; at += REQUEST_BYTES) {
+          if (chunk[at + 6] === DEAD_UNIT) continue;
           if (chunk[at + 7] !== 3) return socket.destroy();
           const address = chunk.readUInt16BE(at + 8);
           const bytes = chunk.readUInt16BE(at + 10) * 2;

@@ -6,6 +6,7 @@
  *    requests cost over bare sockets that look at nothing, because most of it is the system's and depends on the machine.
  * 2. How many reads of 125 registers one link does in a second, beside libmodbus' own client and pymodbus where they are
  *    installed, all in turns on the same server.
+ * 3. How many of their cycles the healthy units on a link keep while another unit on it is dead.
  *
  *     npm run bench:modbus -- [--seconds 10] [--rounds 3] [--json FILE]
  */
@@ -18,6 +19,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLog } from '../../src/lib/log.js';
+import { GOOD } from '../../src/model/reading.js';
 import { ChangeFilter } from '../../src/readers/change-filter.js';
 import { ModbusClient } from '../../src/readers/modbus/client.js';
 import type { Endpoint } from '../../src/readers/modbus/endpoint.js';
@@ -28,6 +30,8 @@ const GROUPS = 10;
 const TAGS_PER_GROUP = 1000;
 const WARM_UP_MS = 3000;
 const READS = 10_000;
+const HEALTHY_UNITS = 8;
+const DEAD_UNIT = 99;
 const REGISTERS_PER_READ = 125;
 const LIBMODBUS_EXAMPLES = '/usr/share/doc/libmodbus-dev/examples';
 
@@ -149,6 +153,50 @@ async function bareSockets(seconds: number): Promise<number> {
   return Math.round((user + system) / elapsedS / 100) / 100;
 }
 
+/** Healthy units beside one that never answers: how many of the cycles that were due they had. */
+async function besideDeadUnit(port: number, seconds: number) {
+  const tags = Array.from({ length: 100 }, (_, i) => ({ name: `t${i}`, at: `hr:${i * 2}`, type: 'f32' as const }));
+  const units = [...Array.from({ length: HEALTHY_UNITS }, (_, i) => i + 1), DEAD_UNIT];
+  const cycles = new Map<string, number>();
+  const driver = new ModbusDriver(
+    {
+      endpoint: tcp(port),
+      connectTimeoutMs: 5000,
+      timeoutMs: 300,
+      retries: 1,
+      minGapMs: 0,
+      backoff: { minMs: 1000, maxMs: 30_000 },
+      devices: units.map((unit) => ({
+        asset: `unit-${unit}`,
+        unit,
+        order: 'ABCD',
+        addressing: 'pdu0',
+        groups: [{ everyMs: 1000, tags }],
+      })),
+    },
+    {
+      // Two reads a cycle, of which the last one counts.
+      emit: async ({ device, samples }) => {
+        if (samples.some(({ tag, quality }) => tag === 't99' && quality === GOOD))
+          cycles.set(device, (cycles.get(device) ?? 0) + 1);
+      },
+      status: () => {},
+      clock: systemClock,
+      log: silentLog,
+      signal: new AbortController().signal,
+    },
+  );
+  driver.start();
+  await sleep(seconds * 1000);
+  const healthy = driver.status().devices.filter(({ device }) => device !== `unit-${DEAD_UNIT}`);
+  const dead = driver.status().devices.find(({ device }) => device === `unit-${DEAD_UNIT}`);
+  const had = healthy.reduce((sum, { device }) => sum + (cycles.get(device) ?? 0), 0);
+  const missed = healthy.reduce((sum, { missedCycles }) => sum + missedCycles, 0);
+  const result = { cycles: had, missed, sharePercent: (100 * had) / (had + missed), deadUnit: dead?.state };
+  await driver.stop();
+  return result;
+}
+
 async function ours(port: number): Promise<number> {
   const client = await ModbusClient.connect(
     { endpoint: tcp(port), connectTimeoutMs: 5000, signal: new AbortController().signal },
@@ -219,6 +267,7 @@ for (let round = 0; round < Number(flags.rounds); round++) {
   ] as const)
     if (rate !== undefined) rounds[name]?.push(rate);
 }
+const besideDead = await besideDeadUnit(port, Number(flags.seconds));
 child.kill();
 rmSync(dir, { recursive: true, force: true });
 const readsPerSecond = Object.fromEntries(
@@ -227,5 +276,6 @@ const readsPerSecond = Object.fromEntries(
     .map(([name, rates]) => [name, Math.round(median(rates))]),
 );
 console.log(`reads of ${REGISTERS_PER_READ} registers in a second, one at a time: ${JSON.stringify(readsPerSecond)}`);
-if (flags.json) writeFileSync(flags.json, `${JSON.stringify({ many, readsPerSecond }, null, 2)}\n`);
+console.log(`${HEALTHY_UNITS} units at 1 s beside a dead one: ${JSON.stringify(besideDead)}`);
+if (flags.json) writeFileSync(flags.json, `${JSON.stringify({ many, readsPerSecond, besideDead }, null, 2)}\n`);
 process.exit(0);

@@ -96,6 +96,7 @@ export function readerStatus(parts: Partial<ReaderStatus> = {}): ReaderStatus {
     exceptions: 0,
     lateAnswers: 0,
     missedCycles: 0,
+    link: { state: 'open', cause: null, connects: 1 },
     gaps: 0,
     ...parts,
   };

@@ -13,6 +13,8 @@ export type RtuBehaviour = (request: Buffer, n: number) => readonly (Buffer | nu
 export class FakeRtu {
   readonly requests: Buffer[] = [];
   readonly registers = new Map<number, number>();
+  /** What a register holds that nobody wrote. */
+  held = (address: number): number => address;
   connections = 0;
   behave: RtuBehaviour;
   private server: Server | undefined;
@@ -48,7 +50,7 @@ export class FakeRtu {
     const fc = request[1] as number;
     const address = request.readUInt16BE(2);
     const quantity = request.readUInt16BE(4);
-    const value = (at: number) => this.registers.get(at) ?? at;
+    const value = (at: number) => this.registers.get(at) ?? this.held(at);
     switch (fc) {
       case 1:
       case 2: {

@@ -249,3 +249,22 @@ test('the line is silent for the configured time after each answer', async (t) =
   await rig.more('r10', 10);
   assert.ok(Math.min(...gaps) >= minGapMs, `${Math.min(...gaps)} ms`);
 });
+
+test('a line that is too slow for its load says so, in figures', async (t) => {
+  const serial = {
+    kind: 'serial',
+    framing: 'rtu',
+    path: '/nowhere',
+    parity: 'none',
+    dataBits: 8,
+    stopBits: 1,
+  } as const;
+  const groups = [
+    { everyMs: 100, tags: [0, 100, 200].map((n) => ({ name: `r${n}`, at: `hr:${n}`, type: 'u16' as const })) },
+  ];
+  const slow = await Rig.start(t, { endpoint: { ...serial, baudRate: 9600 }, devices: [{ ...press, groups }] });
+  assert.equal(slow.warnings[0], 'The line is asked for more than it can give, and cycles will be missed');
+  const idle = groups.map((group) => ({ ...group, everyMs: 10_000 }));
+  const fast = await Rig.start(t, { endpoint: { ...serial, baudRate: 9600 }, devices: [{ ...press, groups: idle }] });
+  assert.ok(!fast.warnings.includes('The line is asked for more than it can give, and cycles will be missed'));
+});

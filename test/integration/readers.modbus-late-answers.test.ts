@@ -22,11 +22,12 @@ function linkTo(device: FakeRtu, region: ReadRequest, stopping: AbortSignal): Li
       pauseAfterConnectMs: 0,
       acceptAnyUnit: false,
       localEcho: false,
+      closeAfterPoll: false,
       backoff: { minMs: 5, maxMs: 5 },
       // Unit 2 is never asked, so the silence of unit 1 alone does not end the connection, and all that is late arrives.
       units: new Map([
-        [1, region],
-        [2, undefined],
+        [1, { region, timeoutMs: TIMEOUT_MS, minGapMs: 0 }],
+        [2, { region: undefined, timeoutMs: TIMEOUT_MS, minGapMs: 0 }],
       ]),
     },
     systemClock,

@@ -20,6 +20,8 @@ export class Rig {
   readonly device: FakeDevice;
   readonly driver: ModbusDriver;
   readonly batches: SampleBatch[] = [];
+  /** For each batch, which question was the last one that had reached the device. */
+  readonly askedBy: number[] = [];
   readonly statuses: DeviceStatus[] = [];
   readonly warnings: string[] = [];
   readonly hurry = new AbortController();
@@ -50,6 +52,7 @@ export class Rig {
       {
         emit: async (batch) => {
           this.batches.push(batch);
+          this.askedBy.push(device.questions.length);
           await this.held?.promise;
         },
         status: (status) => this.statuses.push(status),

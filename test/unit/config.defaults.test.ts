@@ -94,6 +94,7 @@ readers:
       pauseAfterConnect: 0,
       acceptAnyUnit: false,
       localEcho: false,
+      closeAfterPoll: false,
       minGap: 0,
       backoff: { min: 500, max: 30_000 },
       topic: 'plant/{asset}/{metric}',

@@ -95,3 +95,12 @@ test('a message of a whole group goes out whole or not at all', () => {
     ['b', 2],
   ]);
 });
+
+test('each tag is compared with its own last value, in whatever order and company they come', () => {
+  const { give } = setUp({ a: {}, b: {}, c: {} });
+  give({ a: 1, x: 0, b: 2, c: 3 });
+  assert.equal(give({ c: 3, a: 1, b: 2 }), undefined);
+  assert.deepEqual(give({ b: 2, c: 4, a: 1 }), [['c', 4]]);
+  assert.deepEqual(give({ a: 1, x: 0, c: 4 }), [['x', 0]]);
+  assert.equal(give({ a: 1, b: 2, c: 4 }), undefined);
+});

@@ -4,13 +4,14 @@ import { silentLog } from '../../src/lib/log.js';
 import type { Millis } from '../../src/model/ids.js';
 import { GOOD } from '../../src/model/reading.js';
 import { CommandDesk } from '../../src/readers/command-desk.js';
+import type { BegunCommand } from '../../src/readers/command-memory.js';
 import type { WriteCommand, WriteResult } from '../../src/readers/driver.js';
 import type { Outgoing } from '../../src/readers/reporter.js';
 
 const START = 1_000_000;
 const TTL_MAX_MS = 30_000;
 
-function setUp(result: WriteResult = { outcome: 'done' }) {
+function setUp(result: WriteResult = { outcome: 'done' }, kept = new Map<string, BegunCommand>(), begins = true) {
   const time = { now: START };
   const written: WriteCommand[] = [];
   const published: Outgoing[] = [];
@@ -22,6 +23,17 @@ function setUp(result: WriteResult = { outcome: 'done' }) {
         written.push(command);
         return result;
       },
+    },
+    assets: new Set(['press']),
+    memory: {
+      completeSince: START as Millis,
+      begun: new Map(kept),
+      begin: async (key, validUntil) => {
+        if (!begins) throw new Error('the disk is gone');
+        kept.set(key, { validUntil, outcome: null });
+      },
+      end: (key, begun) => void kept.set(key, begun),
+      forget: (key) => void kept.delete(key),
     },
     sink: { publish: async (outgoing) => void published.push(...outgoing) },
     resultTopicOf: (asset, metric) => `result/${asset}/${metric}`,
@@ -37,7 +49,7 @@ function setUp(result: WriteResult = { outcome: 'done' }) {
     await new Promise((resolve) => setImmediate(resolve));
     return published.slice(before).map(({ message }) => JSON.parse(Buffer.from(message.payload).toString()));
   };
-  return { time, written, published, desk, offer };
+  return { time, written, published, desk, offer, kept };
 }
 
 const command = { id: 'c-1', ts: START, value: 42 };
@@ -80,10 +92,55 @@ test('a command from an old queue is expired, and so is its repeat after it was 
   assert.equal(written.length, 2);
 });
 
-test('a command of before this start may have been carried out then, and is expired', async () => {
+test('a command of before the memory begins may have been carried out, so nobody knows', async () => {
   const { offer, written } = setUp();
-  assert.equal((await offer({ ...command, ts: START - 1 }))[0].outcome, 'expired');
+  const [outcome] = await offer({ ...command, ts: START - 1 });
+  assert.deepEqual([outcome.outcome, outcome.code], ['unknown', 'no-memory']);
   assert.equal(written.length, 0);
+});
+
+test('the next life of the program repeats no command, and gives the outcome of the first', async () => {
+  const first = setUp({ outcome: 'unknown', code: 'device.timeout' });
+  const [outcome] = await first.offer(command);
+  const next = setUp({ outcome: 'done' }, first.kept);
+  next.desk.start();
+  assert.deepEqual(await next.offer(command), [outcome]);
+  assert.deepEqual(next.written, []);
+  await next.offer({ ...command, id: 'c-2' });
+  assert.equal(next.written.length, 1);
+});
+
+test('a command that a crash interrupted is told as unknown, and not begun anew', async () => {
+  const kept = new Map<string, BegunCommand>([
+    ['["press","level","c-1"]', { validUntil: START + 5000, outcome: null }],
+    ['["another","level","c-1"]', { validUntil: START + 5000, outcome: null }],
+  ]);
+  const { desk, offer, written, published } = setUp({ outcome: 'done' }, kept);
+  desk.start();
+  const [repeated] = await offer(command);
+  assert.deepEqual([repeated.outcome, repeated.code], ['unknown', 'interrupted']);
+  assert.deepEqual(
+    published.map(({ message }) => message.topic),
+    ['result/press/level', 'result/press/level'],
+  );
+  assert.deepEqual(written, []);
+  assert.equal(kept.get('["press","level","c-1"]')?.outcome?.code, 'interrupted');
+});
+
+test('what cannot be remembered is not carried out', async () => {
+  const { offer, written } = setUp({ outcome: 'done' }, new Map(), false);
+  const [outcome] = await offer(command);
+  assert.deepEqual([outcome.outcome, outcome.code], ['rejected', 'not-durable']);
+  assert.deepEqual(written, []);
+});
+
+test('what can no longer come in time is forgotten', async () => {
+  const { offer, time, kept } = setUp();
+  await offer(command);
+  assert.equal(kept.size, 1);
+  time.now = START + 3_600_000;
+  await offer({ ...command, id: 'c-2', ts: time.now });
+  assert.deepEqual([...kept.keys()], ['["press","level","c-2"]']);
 });
 
 test('what is no command is rejected with the reason', async () => {

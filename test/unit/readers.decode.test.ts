@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { SHORT_ORDERS } from '../../src/readers/modbus/byte-order.js';
+import { SHORT_ORDERS, type TagType } from '../../src/model/modbus.js';
 import { type ConversionOptions, conversionOf, readingTypeOf } from '../../src/readers/modbus/conversion.js';
-import { decoderOf, type Raw, type TagType, type ValueFormat } from '../../src/readers/modbus/decode.js';
+import { decoderOf, type Raw, type ValueFormat } from '../../src/readers/modbus/decode.js';
 import { encode } from '../../src/readers/modbus/encode.js';
 import { planBlocks } from '../../src/readers/modbus/plan.js';
 import { compileTag, samplesOf } from '../../src/readers/modbus/tag.js';

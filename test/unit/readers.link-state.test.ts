@@ -4,12 +4,20 @@ import { HoldfastError } from '../../src/lib/errors.js';
 import { type LinkEvent, type LinkState, nextLinkState } from '../../src/readers/modbus/link-state.js';
 
 const reason = new HoldfastError('device.link', 'gone');
-const states: LinkState[] = [{ name: 'closed' }, { name: 'connecting' }, { name: 'open' }, { name: 'backoff', reason }];
+const states: LinkState[] = [
+  { name: 'closed' },
+  { name: 'connecting' },
+  { name: 'open' },
+  { name: 'resting' },
+  { name: 'backoff', reason },
+];
 const events: LinkEvent[] = [
   { name: 'start' },
   { name: 'connected' },
   { name: 'lost', reason },
   { name: 'retry' },
+  { name: 'rest' },
+  { name: 'wake' },
   { name: 'stop' },
 ];
 
@@ -24,11 +32,12 @@ test('every state and event of a link', () => {
     ]),
   );
   assert.deepEqual(table, {
-    //           start, connected, lost, retry, stop
-    closed: ['connecting', '-', '-', '-', '-'],
-    connecting: ['-', 'open', 'backoff', '-', 'closed'],
-    open: ['-', '-', 'backoff', '-', 'closed'],
-    backoff: ['-', '-', '-', 'connecting', 'closed'],
+    //           start, connected, lost, retry, rest, wake, stop
+    closed: ['connecting', '-', '-', '-', '-', '-', '-'],
+    connecting: ['-', 'open', 'backoff', '-', '-', '-', 'closed'],
+    open: ['-', '-', 'backoff', '-', 'resting', '-', 'closed'],
+    resting: ['-', '-', '-', '-', '-', 'connecting', 'closed'],
+    backoff: ['-', '-', '-', 'connecting', '-', '-', 'closed'],
   });
 });
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isBitTable, type Table } from '../../src/readers/modbus/address.js';
+import { isBitTable, type Table } from '../../src/model/modbus.js';
 import { type Extent, planBlocks } from '../../src/readers/modbus/plan.js';
 import { compileTag, samplesOf } from '../../src/readers/modbus/tag.js';
 

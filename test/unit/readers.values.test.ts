@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { LONG_ORDERS, registersOf, SHORT_ORDERS, type TagType } from '../../src/model/modbus.js';
 import { GOOD } from '../../src/model/reading.js';
-import { LONG_ORDERS, SHORT_ORDERS } from '../../src/readers/modbus/byte-order.js';
 import { toRaw } from '../../src/readers/modbus/conversion.js';
-import { decoderOf, type Raw, registersOf, type TagType, type ValueFormat } from '../../src/readers/modbus/decode.js';
+import { decoderOf, type Raw, type ValueFormat } from '../../src/readers/modbus/decode.js';
 import { encode } from '../../src/readers/modbus/encode.js';
 import type { ModbusTagOptions } from '../../src/readers/modbus/options.js';
 import { compileTag } from '../../src/readers/modbus/tag.js';

@@ -1,5 +1,5 @@
-import { LONG_ORDERS, SHORT_ORDERS } from './byte-order.js';
-import { decoderOf, type Raw, registersOf, TAG_TYPES, type TagType } from './decode.js';
+import { LONG_ORDERS, registersOf, SHORT_ORDERS, TAG_TYPES, type TagType } from '../../model/modbus.js';
+import { decoderOf, type Raw } from './decode.js';
 
 /** What the same registers mean as one type, in every order in which it can be written. */
 export interface Reading {

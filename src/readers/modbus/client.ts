@@ -1,19 +1,13 @@
 import { assert, assertNever } from '../../lib/assert.js';
 import { HoldfastError, messageOf } from '../../lib/errors.js';
+import { BITS_PER_READ_MAX, REGISTERS_PER_READ_MAX } from '../../model/modbus.js';
 import { deadline } from '../deadline.js';
 import { type Core, coreOver, type ModbusError } from './core.js';
 import { withCrc } from './crc16.js';
 import { type LineOptions, openLine } from './line.js';
 import { MbapPort } from './mbap-port.js';
 import type { Port } from './port.js';
-import {
-  BITS_PER_READ_MAX,
-  dataBytesOf,
-  REGISTERS_PER_READ_MAX,
-  REGISTERS_PER_WRITE_MAX,
-  type ReadRequest,
-  type WriteRequest,
-} from './requests.js';
+import { dataBytesOf, REGISTERS_PER_WRITE_MAX, type ReadRequest, type WriteRequest } from './requests.js';
 import { RtuPort } from './rtu-port.js';
 
 export interface ClientOptions extends LineOptions {
@@ -38,14 +32,15 @@ export interface ClientEvents {
 export class ModbusClient {
   private readonly port: Port;
   private readonly core: Core;
-  private readonly pending = new Map<number, (error: HoldfastError) => void>();
+  private readonly pending = new Map<number, Pending>();
 
   private constructor(port: Port, events: ClientEvents) {
     this.port = port;
     this.core = coreOver(port);
     port.on('late', (unit: number) => events.onLate(unit));
+    port.on('answer', (slot: number, answer: Buffer) => this.pending.get(slot)?.take(answer));
     port.once('down', (reason: HoldfastError) => {
-      for (const fail of [...this.pending.values()]) fail(reason);
+      for (const { fail } of [...this.pending.values()]) fail(reason);
       events.onDown(reason);
     });
   }
@@ -64,12 +59,12 @@ export class ModbusClient {
     assert(quantity >= 1 && quantity <= max && address >= 0 && address + quantity <= 0x10000, 'read within limits', {
       ...request,
     });
-    return this.ask(request, timeoutMs, (done) => {
-      this.core[`writeFC${fc}`](unit, address, quantity, (error, answer) => {
-        const bytes = answer?.buffer;
-        done(error, bytes?.length === dataBytesOf(request) ? bytes : undefined);
-      });
-      return undefined;
+    const bytes = dataBytesOf(request);
+    const send = () => this.core[`writeFC${fc}`](unit, address, quantity, () => {});
+    // The core would make a list of numbers of it first, and pad bits, and not look whether they are as many as asked for.
+    return this.ask(request, timeoutMs, send, (answer, done) => {
+      const data = answerData(answer, unit, fc, done);
+      if (data) done(null, data[0] === bytes && data.length === 1 + bytes ? data.subarray(1) : undefined);
     });
   }
 
@@ -78,10 +73,7 @@ export class ModbusClient {
    * `device.timeout`, `device.protocol` or `device.link` nobody knows whether it was carried out.
    */
   write(request: WriteRequest, timeoutMs: number): Promise<Buffer> {
-    return this.ask(request, timeoutMs, (done) => {
-      this.sendWrite(request, done);
-      return undefined;
-    });
+    return this.ask(request, timeoutMs, (done) => this.sendWrite(request, done));
   }
 
   /**
@@ -89,17 +81,11 @@ export class ModbusClient {
    * end when a device always promises more, and throw where nobody can catch.
    */
   identify(unit: number, pdu: Uint8Array, timeoutMs: number): Promise<Buffer> {
-    return this.ask({ fc: pdu[0] as number, unit }, timeoutMs, (done, slot) => {
-      const onData = (frame: Buffer) => {
-        if (this.port._transactionIdRead !== slot) return;
-        const fc = frame[1] as number;
-        if (fc === pdu[0]) done(null, frame.subarray(2, -2));
-        else if (fc === ((pdu[0] as number) | 0x80)) done(exception(frame[2] as number));
-        else done(null, undefined);
-      };
-      this.port.on('data', onData);
-      this.port.write(withCrc(Buffer.from([unit, ...pdu])));
-      return () => this.port.off('data', onData);
+    const fc = pdu[0] as number;
+    const send = () => this.port.write(withCrc(Buffer.from([unit, ...pdu])));
+    return this.ask({ fc, unit }, timeoutMs, send, (answer, done) => {
+      const data = answerData(answer, unit, fc, done);
+      if (data) done(null, data);
     });
   }
 
@@ -108,18 +94,18 @@ export class ModbusClient {
     this.port.end(reason);
   }
 
+  /** Without `take` the core reads the answer. */
   private ask(
     values: object,
     timeoutMs: number,
-    send: (done: Done, slot: number) => (() => void) | undefined,
+    send: (done: Done) => void,
+    take?: (answer: Buffer, done: Done) => void,
   ): Promise<Buffer> {
     if (!this.port.isOpen) return Promise.reject(new HoldfastError('device.link', 'The connection has ended'));
     return new Promise((resolve, reject) => {
       const slot = this.port.reserve();
-      let cleanUp: (() => void) | undefined;
       const settle = () => {
         cancel();
-        cleanUp?.();
         this.pending.delete(slot);
         this.port.release(slot);
         delete this.core._transactions[slot];
@@ -128,24 +114,27 @@ export class ModbusClient {
         settle();
         reject(error);
       };
+      const done: Done = (error, answer) => {
+        if (error) fail(asDeviceError(error, values));
+        else if (answer) {
+          settle();
+          resolve(answer);
+        } else
+          fail(
+            new HoldfastError('device.protocol', 'The answer is not one to what was asked', { values: { ...values } }),
+          );
+      };
       const cancel = deadline(timeoutMs, () => {
         const details = { values: { ...values, timeoutMs } };
         if (this.port.isInsideFrame)
           this.port.end(new HoldfastError('device.protocol', 'The device sent half an answer', details));
         else fail(new HoldfastError('device.timeout', `No answer within ${Math.round(timeoutMs)} ms`, details));
       });
-      this.pending.set(slot, fail);
-      cleanUp = send((error, answer) => {
-        if (error) fail(asDeviceError(error, values));
-        else if (!answer)
-          fail(
-            new HoldfastError('device.protocol', 'The answer is not one to what was asked', { values: { ...values } }),
-          );
-        else {
-          settle();
-          resolve(answer);
-        }
-      }, slot);
+      const taken = take
+        ? (answer: Buffer) => take(answer, done)
+        : (answer: Buffer) => this.port.passToCore(slot, answer);
+      this.pending.set(slot, { fail, take: taken });
+      send(done);
     });
   }
 
@@ -197,6 +186,24 @@ export class ModbusClient {
 }
 
 type Done = (error: ModbusError | null, answer?: Buffer) => void;
+
+interface Pending {
+  fail(error: HoldfastError): void;
+  /** Unit and PDU, as they came. */
+  take(answer: Buffer): void;
+}
+
+/** What is behind the function code; undefined when it is an exception or no answer to this, which `done` is then told. */
+function answerData(answer: Buffer, unit: number, fc: number, done: Done): Buffer | undefined {
+  if (answer[0] === unit && answer[1] === fc) return answer.subarray(2);
+  const isException = answer[0] === unit && answer[1] === (fc | 0x80) && answer.length === EXCEPTION_BYTES;
+  if (isException) done(exception(answer[2] as number));
+  else done(null);
+  return undefined;
+}
+
+/** Unit, function and code. */
+const EXCEPTION_BYTES = 3;
 
 function asDeviceError(error: ModbusError, request: object): HoldfastError {
   const { modbusCode: code } = error;

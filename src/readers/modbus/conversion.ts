@@ -1,6 +1,7 @@
+import type { TagType } from '../../model/modbus.js';
 import { GOOD, type Quality, type ReadingType } from '../../model/reading.js';
 import { BAD_SENSOR_FAILURE, UNCERTAIN_RANGE, UNCERTAIN_VALUE } from '../quality.js';
-import type { Raw, TagType, ValueFormat } from './decode.js';
+import type { Raw, ValueFormat } from './decode.js';
 
 export interface LinearRange {
   /** What the device has at both ends, and what that means. */
@@ -38,6 +39,8 @@ export function readingTypeOf(type: TagType, { scale, offset, range, names }: Co
 }
 
 /** Every value means itself. */
+export const PLAIN: ConversionOptions = { scale: 1, offset: 0, range: null, names: null, invalid: [] };
+
 export function isPlain({ scale, offset, range, names, invalid }: ConversionOptions): boolean {
   return scale === 1 && offset === 0 && !range && !names && invalid.length === 0;
 }

@@ -1,35 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import { assertNever } from '../../lib/assert.js';
-import { type ByteOrder, wirePlaces } from './byte-order.js';
+import { type BitRange, type ByteOrder, type CharLayout, registersOf, type TagType } from '../../model/modbus.js';
+import { wirePlaces } from './byte-order.js';
 import { halfToNumber } from './half-float.js';
-
-export const TAG_TYPES = [
-  'bool',
-  'i8',
-  'u8',
-  'i16',
-  'u16',
-  'i32',
-  'u32',
-  'i64',
-  'u64',
-  'bcd16',
-  'bcd32',
-  'f16',
-  'f32',
-  'f64',
-  'string',
-] as const;
-export type TagType = (typeof TAG_TYPES)[number];
-
-/** The bits of a value that count, from `low` to `high`, 0 the lowest. */
-export interface BitRange {
-  readonly low: number;
-  readonly high: number;
-}
-
-/** Which byte of each register holds a character: both, one after the other, or only one of them. */
-export type CharLayout = 'both' | 'high' | 'low';
 
 /** How a value is written in its registers. */
 export interface ValueFormat {
@@ -47,32 +20,6 @@ export type Raw = number | bigint | boolean | string | null;
 
 /** Reads the value at a byte offset of an answer's register bytes. */
 export type Decode = (registers: Buffer, byteOffset: number) => Raw;
-
-export function registersOf({ type, length, chars }: Pick<ValueFormat, 'type' | 'length' | 'chars'>): number {
-  switch (type) {
-    case 'bool':
-    case 'i8':
-    case 'u8':
-    case 'i16':
-    case 'u16':
-    case 'bcd16':
-    case 'f16':
-      return 1;
-    case 'i32':
-    case 'u32':
-    case 'bcd32':
-    case 'f32':
-      return 2;
-    case 'i64':
-    case 'u64':
-    case 'f64':
-      return 4;
-    case 'string':
-      return chars === 'both' ? Math.ceil(length / 2) : length;
-    default:
-      return assertNever(type, 'tag type');
-  }
-}
 
 /** 64-bit integers are exact, as `bigint`. */
 export function decoderOf(format: ValueFormat): Decode {

@@ -1,6 +1,7 @@
 import { assertNever } from '../../lib/assert.js';
+import { registersOf } from '../../model/modbus.js';
 import { wirePlaces } from './byte-order.js';
-import { type Raw, registersOf, type ValueFormat } from './decode.js';
+import type { Raw, ValueFormat } from './decode.js';
 import { HALF_MAX, numberToHalf } from './half-float.js';
 
 /**

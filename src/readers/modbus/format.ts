@@ -1,11 +1,16 @@
-import { BYTE_ORDERS, isLongOrder } from './byte-order.js';
-import { type ConversionOptions, SUNSPEC_INVALID } from './conversion.js';
-import { type BitRange, registersOf, TAG_TYPES, type TagType, type ValueFormat } from './decode.js';
+import {
+  type BitRange,
+  BYTE_ORDERS,
+  bitsFault,
+  REGISTERS_PER_READ_MAX,
+  registersOf,
+  TAG_TYPES,
+  type TagType,
+} from '../../model/modbus.js';
+import { isLongOrder } from './byte-order.js';
+import { type ConversionOptions, PLAIN, SUNSPEC_INVALID } from './conversion.js';
+import type { ValueFormat } from './decode.js';
 import type { InvalidValues, ModbusDeviceOptions, ModbusTagOptions } from './options.js';
-import { REGISTERS_PER_READ_MAX } from './requests.js';
-
-/** The integer types that can be fields of bits, with their width. */
-const FIELD_BITS: Partial<Record<TagType, number>> = { i8: 16, u8: 16, i16: 16, u16: 16, i32: 32, u32: 32 };
 
 /** How a tag's value is written and what it means. Throws an error that names what contradicts itself. */
 export function compileFormat(
@@ -18,7 +23,8 @@ export function compileFormat(
   demand(TAG_TYPES.includes(type), `'${type}' is no type; there are ${TAG_TYPES.join(', ')}`);
   demand(BYTE_ORDERS.includes(order), `'${order}' is no byte order; there are ${BYTE_ORDERS.join(', ')}`);
   demand(!inBitTable || type === 'bool', 'a coil or an input is one bit, so its type is bool');
-  demandBits(type, inBitTable, bits);
+  const fault = inBitTable ? undefined : bitsFault(type, bits, 'hr:300');
+  demand(fault === undefined, fault ?? '');
   const lengthFits = type === 'string' ? Number.isInteger(length) && length > 0 : length === 0;
   demand(lengthFits, 'length is the number of bytes of a string; a string needs it, and nothing else has it');
   demand(type === 'string' || chars === 'both', 'only a string has a layout of characters');
@@ -29,19 +35,6 @@ export function compileFormat(
     `a string has at most ${REGISTERS_PER_READ_MAX * (chars === 'both' ? 2 : 1)} bytes`,
   );
   return { format, conversion: compileConversion(tag, type, tag.invalid ?? device.invalid) };
-}
-
-function demandBits(type: TagType, inBitTable: boolean, bits: BitRange | null): void {
-  if (type === 'bool') {
-    const one = bits !== null && bits.low === bits.high && bits.high <= 15;
-    demand(inBitTable || one, 'a bool in a register names its bit, from 0 to 15 (hr:300.3)');
-    return;
-  }
-  const width = FIELD_BITS[type];
-  demand(bits === null || width !== undefined, `a ${type} is a whole value, not some bits of one`);
-  if (bits && width !== undefined) demand(bits.high < width, `a ${type} has the bits 0 to ${width - 1}`);
-  const byte = bits !== null && bits.low % 8 === 0 && bits.high === bits.low + 7;
-  demand(type !== 'i8' && type !== 'u8' ? true : byte, 'an 8-bit value names its byte (hr:300.hi or hr:300.lo)');
 }
 
 function compileConversion(tag: ModbusTagOptions, type: TagType, invalid: InvalidValues = []): ConversionOptions {
@@ -62,6 +55,7 @@ function compileConversion(tag: ModbusTagOptions, type: TagType, invalid: Invali
   demand(!names || (!scaled && !range), 'a value with names is not scaled');
   const list = invalid === 'sunspec' ? (SUNSPEC_INVALID[type] ?? []) : invalid;
   demand(tag.invalid === undefined || number, `a ${type} has no invalid values`);
+  if (!scaled && !range && !names && (!number || list.length === 0)) return PLAIN;
   return { scale, offset, range, names: names ? namesOf(names) : null, invalid: number ? list : [] };
 }
 

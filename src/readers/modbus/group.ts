@@ -6,10 +6,13 @@ import type { Quality } from '../../model/reading.js';
 import type { DriverContext, SampleBatch, SampleGap, TagGap } from '../driver.js';
 import { PollSchedule } from '../poll-schedule.js';
 import { BAD_COMM_FAILURE } from '../quality.js';
+import { READ_FUNCTION } from './address.js';
 import { Cycle } from './cycle.js';
 import type { Answer, Device } from './device.js';
 import { causeOf, exceptionCodeOf, isAboutRange, isDeviceError, qualityOfException } from './device-error.js';
+import type { Link } from './link.js';
 import type { Block, Extent } from './plan.js';
+import { dataBytesOf } from './requests.js';
 import { SkippedPolls } from './skipped-polls.js';
 import { samplesOf, type Tag } from './tag.js';
 
@@ -35,6 +38,7 @@ export interface GroupOptions {
 export class Group {
   private readonly options: GroupOptions;
   private readonly device: Device;
+  private readonly link: Pick<Link, 'rest'>;
   private readonly context: DriverContext;
   private readonly stopping: AbortSignal;
   /** Readings of the last cycle that are to be made up for. */
@@ -49,11 +53,29 @@ export class Group {
   private readonly skipped = new SkippedPolls();
   private lastCycleTs: Millis | undefined;
 
-  constructor(options: GroupOptions, device: Device, context: DriverContext, stopping: AbortSignal) {
+  constructor(
+    options: GroupOptions,
+    device: Device,
+    link: Pick<Link, 'rest'>,
+    context: DriverContext,
+    stopping: AbortSignal,
+  ) {
     this.options = options;
     this.device = device;
+    this.link = link;
     this.context = context;
     this.stopping = stopping;
+  }
+
+  /** Share of the time in which its reads occupy the link; `readMs` for reads of a device that was never asked. */
+  load(pauseMs: number, readMs: (dataBytes: number) => number): number {
+    const known = this.device.record.status().rttMs?.p50;
+    const blocks = this.device.plan.blocksOf(this.options.index);
+    const busyMs = blocks.reduce((sum, { table, quantity }) => {
+      const bytes = dataBytesOf({ fc: READ_FUNCTION[table], quantity });
+      return sum + pauseMs + (known ?? readMs(bytes));
+    }, 0);
+    return busyMs / this.options.everyMs;
   }
 
   /** Polls until `stopping` aborts, then ends the read in progress and waits for what it handed over. */
@@ -93,6 +115,7 @@ export class Group {
       if (this.stopping.aborted) break;
       await this.readOrLose(block, cycle);
     }
+    this.link.rest();
     for (const hole of this.lost.values()) hole.missed++;
     this.lastCycleTs = cycle.lastTs ?? this.lastCycleTs;
     const together = cycle.together(this.options.asset, this.options.message);

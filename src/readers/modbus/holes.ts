@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.js';
-import type { Table } from './address.js';
+import type { Table } from '../../model/modbus.js';
 import type { Extent } from './plan.js';
 
 /**

@@ -23,8 +23,18 @@ export interface LinkOptions {
   readonly acceptAnyUnit: boolean;
   readonly localEcho: boolean;
   readonly backoff: { readonly minMs: number; readonly maxMs: number };
-  /** The units that are read over this link, each with something of it that can be read. */
-  readonly units: ReadonlyMap<number, ReadRequest | undefined>;
+  /** Between two polls there is no connection, for devices that serve one master at a time. */
+  readonly closeAfterPoll: boolean;
+  /** The units that are read over this link. */
+  readonly units: ReadonlyMap<number, LinkUnit>;
+}
+
+export interface LinkUnit {
+  /** Something of it that can be read. */
+  readonly region: ReadRequest | undefined;
+  readonly timeoutMs: number;
+  /** Silence between its answer and the next request to it. */
+  readonly minGapMs: number;
 }
 
 export interface Exchange {
@@ -43,6 +53,7 @@ export interface Exchange {
  *   `Resync`. That outlives the connection: what is late comes out of a converter's queue after a reconnect as well.
  * - A timeout does not end the connection, since it would take the healthy units behind a gateway with it. Only when all
  *   units are silent, several times in a row, is it the connection that is dead, and a new one is made.
+ * - With `closeAfterPoll` it rests between two polls, and whoever asks first connects it.
  * - It connects again for ever, with jittered backoff that starts anew only after an answer.
  */
 export class Link {
@@ -63,6 +74,8 @@ export class Link {
   private readonly turns = new Turns();
   private readonly resyncs = new Map<number, Resync>();
   private quietUntilMono = 0;
+  private readonly unitQuietUntilMono = new Map<number, number>();
+  private connecting: Promise<void> | undefined;
   private timeoutsInARow = 0;
   private readonly silentUnits = new Set<number>();
   private readonly lateAnswers = new Map<number, number>();
@@ -77,7 +90,7 @@ export class Link {
     this.backoff = new Backoff(options.backoff);
     this.cost = new LinkCost(byteTimeMsOf(options.endpoint));
     if (options.endpoint.framing === 'rtu')
-      for (const [unit, region] of options.units) this.resyncs.set(unit, new Resync(region, options.timeoutMs));
+      for (const [unit, { region, timeoutMs }] of options.units) this.resyncs.set(unit, new Resync(region, timeoutMs));
   }
 
   start(): void {
@@ -91,7 +104,7 @@ export class Link {
 
   /** One try. Throws as `ModbusClient.read` does, and `device.link` at once when there is no connection. */
   read(request: ReadRequest): Promise<Exchange> {
-    return this.turns.take(() => this.exchange(request));
+    return this.rested(request.unit, () => this.turns.take(() => this.exchange(request)));
   }
 
   /**
@@ -99,7 +112,12 @@ export class Link {
    * Throws as `read` does; after the start, only `device.exception` says that nothing was written.
    */
   write(request: WriteRequest, start: () => boolean): Promise<Exchange> {
-    return this.turns.take(() => this.exchange(request, start), true);
+    return this.rested(request.unit, () => this.turns.take(() => this.exchange(request, start), true));
+  }
+
+  /** A poll is over; where it is wanted and nobody else asks, the connection ends until the next one. */
+  rest(): void {
+    if (this.options.closeAfterPoll && this.turns.isIdle) this.dispatch({ name: 'rest' });
   }
 
   /** Why nothing can be asked now. */
@@ -133,11 +151,14 @@ export class Link {
     resync: Resync | undefined,
     start?: () => boolean,
   ): Promise<Exchange> {
-    await this.silence();
+    if (!this.stopping.aborted) this.dispatch({ name: 'wake' });
+    await this.connecting;
+    await this.silence(request.unit);
     const { client } = this;
     if (!client || this.stopping.aborted || start?.() === false) throw this.noConnection();
     const sentMono = this.clock.mono();
-    const timeoutMs = this.options.timeoutMs + this.cost.onTheWireMs(request);
+    const unit = this.options.units.get(request.unit);
+    const timeoutMs = (unit?.timeoutMs ?? this.options.timeoutMs) + this.cost.onTheWireMs(request);
     try {
       const data = await ('quantity' in request ? client.read(request, timeoutMs) : client.write(request, timeoutMs));
       const rttMs = this.clock.mono() - sentMono;
@@ -153,18 +174,27 @@ export class Link {
       if (!refused || resync?.isNeeded(sentMono)) resync?.unansweredBy(request, this.clock.mono());
       throw error;
     } finally {
-      this.quietUntilMono = this.clock.mono() + Math.max(this.options.minGapMs, frameGapMsOf(this.options.endpoint));
+      const nowMono = this.clock.mono();
+      this.quietUntilMono = nowMono + Math.max(this.options.minGapMs, frameGapMsOf(this.options.endpoint));
+      if (unit && unit.minGapMs > 0) this.unitQuietUntilMono.set(request.unit, nowMono + unit.minGapMs);
     }
   }
 
   /** Timers fire a little early at times; a device that needs its rest needs all of it. */
-  private async silence(): Promise<void> {
-    for (let leftMs = this.quietLeftMs(); leftMs > 0 && !this.stopping.aborted; leftMs = this.quietLeftMs())
-      await sleep(Math.ceil(leftMs), this.stopping);
+  private async silence(unit: number): Promise<void> {
+    await this.until(Math.max(this.quietUntilMono, this.unitQuietUntilMono.get(unit) ?? 0));
   }
 
-  private quietLeftMs(): number {
-    return this.quietUntilMono - this.clock.mono();
+  /** The rest of one unit is waited for without a turn, so that the others go on meanwhile. */
+  private rested<T>(unit: number, work: () => Promise<T>): Promise<T> {
+    const untilMono = this.unitQuietUntilMono.get(unit);
+    return untilMono === undefined ? work() : this.until(untilMono).then(work);
+  }
+
+  private async until(untilMono: number): Promise<void> {
+    const leftMs = () => untilMono - this.clock.mono();
+    for (let left = leftMs(); left > 0 && !this.stopping.aborted; left = leftMs())
+      await sleep(Math.ceil(left), this.stopping);
   }
 
   private answered(): void {
@@ -188,15 +218,21 @@ export class Link {
     this.state = next;
     switch (next.name) {
       case 'connecting':
-        void this.connect();
+        this.connecting = this.connect().finally(() => {
+          this.connecting = undefined;
+        });
         return;
       case 'open':
         this.connects++;
         this.downReason = undefined;
         this.timeoutsInARow = 0;
         this.silentUnits.clear();
-        this.log.info(this.status(), 'Connected to the device');
+        this.log[this.options.closeAfterPoll ? 'debug' : 'info'](this.status(), 'Connected to the device');
         this.gate.open();
+        return;
+      case 'resting':
+        // The gate stays open: whoever asks next wakes the link.
+        this.client?.close(new HoldfastError('device.link', 'The connection rests until the next poll'));
         return;
       case 'backoff':
         this.gate.shut();

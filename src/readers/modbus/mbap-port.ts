@@ -1,6 +1,6 @@
 import { assert } from '../../lib/assert.js';
 import { HoldfastError } from '../../lib/errors.js';
-import { CRC_BYTES, crc16, withCrc } from './crc16.js';
+import { CRC_BYTES } from './crc16.js';
 import type { Line } from './line.js';
 import { Port } from './port.js';
 
@@ -79,7 +79,7 @@ export class MbapPort extends Port {
     }
     this.waiting.delete(tid);
     if (this.acceptAnyUnit) frame[0] = asked.unit;
-    this.deliver(asked.slot, withCrc(frame, crc16(frame)));
+    this.deliver(asked.slot, frame);
   }
 }
 

@@ -1,14 +1,16 @@
 import { setMaxListeners } from 'node:events';
 import { sleep } from '../../lib/clock.js';
+import { isBitTable, REGISTERS_PER_READ_MAX } from '../../model/modbus.js';
 import type { Driver, DriverContext, ReaderStatus, WriteCommand, WriteResult } from '../driver.js';
-import { isBitTable, READ_FUNCTION } from './address.js';
+import { formatAddress, READ_FUNCTION } from './address.js';
 import { Device } from './device.js';
 import { DeviceWriter } from './device-writer.js';
+import { frameGapMsOf, targetOf } from './endpoint.js';
 import { Group } from './group.js';
 import { Link } from './link.js';
 import type { ModbusOptions } from './options.js';
 import { type Extent, planBlocks } from './plan.js';
-import { REGISTERS_PER_READ_MAX, type ReadRequest } from './requests.js';
+import type { ReadRequest } from './requests.js';
 import { compileTags, type Tag } from './tag.js';
 
 /**
@@ -20,10 +22,7 @@ export class ModbusDriver implements Driver {
   private readonly context: DriverContext;
   private readonly link: Link;
   private readonly devices: Device[] = [];
-  private readonly writable = new Map<
-    string,
-    { readonly tags: ReadonlyMap<string, Tag>; readonly writer: DeviceWriter }
-  >();
+  private readonly writable = new Map<string, { readonly tags: readonly Tag[][]; readonly writer: DeviceWriter }>();
   private readonly groups: Group[] = [];
   private readonly stopping = new AbortController();
   private runs: Promise<void>[] = [];
@@ -42,32 +41,33 @@ export class ModbusDriver implements Driver {
       localEcho = false,
       holeRetestMs = HOLE_RETEST_MS,
     } = options;
+    const { closeAfterPoll = false } = options;
     const units = new Map(
-      options.devices.map(({ unit }, d) => [
-        unit,
-        largestRead(unit, planBlocks(tags[d]?.flat() ?? [], { gapRegisters: 0 })),
-      ]),
+      options.devices.map(({ unit, timeoutMs = options.timeoutMs, minGapMs = 0 }, d) => {
+        const region = largestRead(unit, planBlocks(tags[d]?.flat() ?? [], { gapRegisters: 0 }));
+        return [unit, { region, timeoutMs, minGapMs }];
+      }),
     );
-    const linkOptions = { ...options, pauseAfterConnectMs, acceptAnyUnit, localEcho, units };
+    const linkOptions = { ...options, pauseAfterConnectMs, acceptAnyUnit, localEcho, closeAfterPoll, units };
     this.link = new Link(linkOptions, context.clock, context.log, this.stopping.signal);
-    for (const [d, { asset, unit, groups, limits = {} }] of options.devices.entries()) {
+    for (const [d, { asset, unit, groups, limits = {}, ...own }] of options.devices.entries()) {
+      const { timeoutMs = options.timeoutMs, retries = options.retries } = own;
       const device = new Device(
-        { ...options, asset, unit, limits, holeRetestMs, tags: tags[d] ?? [] },
+        { ...options, asset, unit, timeoutMs, retries, limits, holeRetestMs, tags: tags[d] ?? [] },
         this.link,
         context,
         this.stopping.signal,
       );
       this.devices.push(device);
       const writer = new DeviceWriter(unit, limits, this.link, context);
-      const known = (tags[d]?.flat() ?? []).map((tag): [string, Tag] => [tag.name, tag]);
-      this.writable.set(asset, { tags: new Map(known), writer });
+      this.writable.set(asset, { tags: tags[d] ?? [], writer });
       for (const [index, { everyMs, message }] of groups.entries()) {
         const name = `${asset}/${unit}/${index}`;
         const tagCount = tags[d]?.[index]?.length ?? 0;
         if (tagCount === 0) continue;
         const { backoff } = options;
         const groupOptions = { name, asset, everyMs, backoff, holeRetestMs, index, tagCount, message };
-        this.groups.push(new Group(groupOptions, device, context, this.stopping.signal));
+        this.groups.push(new Group(groupOptions, device, this.link, context, this.stopping.signal));
       }
     }
   }
@@ -78,6 +78,8 @@ export class ModbusDriver implements Driver {
     for (const device of this.devices) device.record.refresh();
     this.link.start();
     this.runs = this.groups.map((group) => group.run());
+    this.tellPlan();
+    void sleep(LOAD_MEASURED_AFTER_MS, this.stopping.signal).then(() => this.tellLoad());
   }
 
   stop(): Promise<void> {
@@ -95,10 +97,41 @@ export class ModbusDriver implements Driver {
 
   async write({ device, tag: name, value }: WriteCommand, mayStart: () => boolean): Promise<WriteResult> {
     const known = this.writable.get(device);
-    const tag = known?.tags.get(name);
+    const tag = known?.tags.flat().find((each) => each.name === name);
     if (!known || !tag) return { outcome: 'rejected', code: 'unknown-tag' };
     if (!tag.write) return { outcome: 'rejected', code: 'not-writable' };
     return known.writer.write(tag, value, mayStart);
+  }
+
+  /** Addresses as they go over the wire, so that one that is off by one is found by looking at the log. */
+  private tellPlan(): void {
+    for (const [d, { asset, unit, groups }] of this.options.devices.entries()) {
+      const blocks = this.devices[d]?.plan.allBlocks() ?? [];
+      const reads = blocks.slice(0, READS_TOLD_MAX).map(({ table, address, quantity }) => {
+        return `function ${READ_FUNCTION[table]}: ${formatAddress(table, address)} +${quantity}`;
+      });
+      const tags = groups.reduce((sum, group) => sum + group.tags.length, 0);
+      this.context.log.info(
+        { device: asset, unit, tags, blocks: blocks.length, reads },
+        'A device is going to be read',
+      );
+    }
+    this.tellLoad();
+  }
+
+  /** A line that is asked for more than it can give misses cycles for ever; better said than found out. */
+  private tellLoad(): void {
+    if (this.stopping.signal.aborted) return;
+    const { endpoint, minGapMs } = this.options;
+    const pauseMs = Math.max(minGapMs, frameGapMsOf(endpoint));
+    const load = this.groups.reduce(
+      (sum, group) => sum + group.load(pauseMs, (bytes) => this.link.cost.readMs(bytes)),
+      0,
+    );
+    const fields = { target: targetOf(endpoint), loadPercent: Math.round(load * 100) };
+    if (load > 1)
+      this.context.log.warn(fields, 'The line is asked for more than it can give, and cycles will be missed');
+    else if (load > 0) this.context.log.info(fields, 'The line has time for all that it is asked');
   }
 
   private readonly onAbort = (): void => {
@@ -114,7 +147,8 @@ export class ModbusDriver implements Driver {
     signal.addEventListener('abort', giveUp, { once: true });
     if (signal.aborted) giveUp();
     void Promise.all(this.runs).finally(giveUp);
-    await sleep(this.options.timeoutMs + HAND_OVER_MS_MAX, done.signal);
+    const timeoutMs = Math.max(this.options.timeoutMs, ...this.options.devices.map((device) => device.timeoutMs ?? 0));
+    await sleep(timeoutMs + HAND_OVER_MS_MAX, done.signal);
     signal.removeEventListener('abort', giveUp);
     signal.removeEventListener('abort', this.onAbort);
     this.link.close();
@@ -124,6 +158,10 @@ export class ModbusDriver implements Driver {
   }
 }
 
+/** By then every group of a second or so has been read several times. */
+const LOAD_MEASURED_AFTER_MS = 10_000;
+/** A log line stays one line that a person reads. */
+const READS_TOLD_MAX = 20;
 /** Long enough to cost nothing, short enough that a register added to the PLC shows up without a restart. */
 const HOLE_RETEST_MS = 600_000;
 /** How long a stop waits for the spool to take what was read; a spool that is full would hold it for ever. */

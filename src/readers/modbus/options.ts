@@ -1,7 +1,5 @@
-import type { Addressing } from './address.js';
-import type { ByteOrder } from './byte-order.js';
+import type { Addressing, ByteOrder, CharLayout, TagType } from '../../model/modbus.js';
 import type { LinearRange } from './conversion.js';
-import type { CharLayout, TagType } from './decode.js';
 import type { Endpoint } from './endpoint.js';
 
 export interface ModbusOptions {
@@ -15,6 +13,8 @@ export interface ModbusOptions {
   readonly minGapMs: number;
   /** Silence after a connection is made, for converters that drop what comes at once. */
   readonly pauseAfterConnectMs?: number;
+  /** The connection is closed after every poll, for devices that serve one master at a time. */
+  readonly closeAfterPoll?: boolean;
   /** How long a range that a device refused is left alone before it is tried again; ten minutes without it. */
   readonly holeRetestMs?: number;
   /** The device answers under another unit id than it was asked for (TCP only). */
@@ -30,6 +30,11 @@ export interface ModbusOptions {
 export interface ModbusDeviceOptions {
   readonly asset: string;
   readonly unit: number;
+  /** Where they differ from those of the link. */
+  readonly timeoutMs?: number;
+  readonly retries?: number;
+  /** Silence between its answer and the next request to it, besides that of the link. */
+  readonly minGapMs?: number;
   readonly order: ByteOrder;
   readonly addressing: Addressing;
   /** What stands for "no value" in every tag of the device that does not say so itself. */

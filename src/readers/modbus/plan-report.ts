@@ -37,10 +37,10 @@ export interface PlanReport {
 export function planReport(options: ModbusOptions, rttMs: number): PlanReport {
   const byteTimeMs = byteTimeMsOf(options.endpoint);
   const cost = new LinkCost(byteTimeMs);
-  const pauseMs = Math.max(options.minGapMs, frameGapMsOf(options.endpoint));
   const compiled = compileTags(options);
-  const groups = options.devices.flatMap(({ asset, unit, limits = {}, groups }, d) =>
+  const groups = options.devices.flatMap(({ asset, unit, minGapMs = 0, limits = {}, groups }, d) =>
     groups.map(({ everyMs }, g): PlannedGroup => {
+      const pauseMs = Math.max(minGapMs, options.minGapMs, frameGapMsOf(options.endpoint));
       const { gap = 'auto' } = limits;
       const gapRegisters = gap === 'auto' ? cost.gapRegisters() : gap;
       const reads = planBlocks(compiled[d]?.[g] ?? [], { ...limits, gapRegisters }).map((block): PlannedRead => {

@@ -1,7 +1,6 @@
 import { assert } from '../../lib/assert.js';
-import { isBitTable, type Table } from './address.js';
+import { BITS_PER_READ_MAX, isBitTable, REGISTERS_PER_READ_MAX, type Table } from '../../model/modbus.js';
 import type { DeviceLimits } from './options.js';
-import { BITS_PER_READ_MAX, REGISTERS_PER_READ_MAX } from './requests.js';
 
 /** Where a tag lies: registers, or bits in the tables of bits. */
 export interface Extent {

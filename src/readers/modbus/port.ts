@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events';
 import type { HoldfastError } from '../../lib/errors.js';
+import { withCrc } from './crc16.js';
 import { type Line, linkError } from './line.js';
 
 /**
@@ -7,8 +8,8 @@ import { type Line, linkError } from './line.js';
  * framing.
  *
  * - A port is one connection and is never reopened, so no byte and no transaction of an old connection can reach a new one.
- * - It emits `data` (one frame with the CRC that the core insists on), `late` (the unit), and `down` (the reason) exactly
- *   once, at once, whatever ended the connection. It never emits `error`.
+ * - It emits `answer` (the slot, and unit and PDU), `late` (the unit), and `down` (the reason) exactly once, at once,
+ *   whatever ended the connection. It never emits `error`.
  */
 export abstract class Port extends EventEmitter {
   /** The core files the next request under this slot, and looks for the next answer under the other. */
@@ -60,9 +61,13 @@ export abstract class Port extends EventEmitter {
     this.line.stream.write(bytes);
   }
 
-  /** Gives a whole answer, with its CRC, to whoever waits under the slot. */
-  protected deliver(slot: number, frame: Buffer): void {
+  /** Lets the core read an answer. It insists on a CRC, whatever the framing. */
+  passToCore(slot: number, answer: Buffer): void {
     this._transactionIdRead = slot;
-    this.emit('data', frame);
+    this.emit('data', withCrc(answer));
+  }
+
+  protected deliver(slot: number, answer: Buffer): void {
+    this.emit('answer', slot, answer);
   }
 }

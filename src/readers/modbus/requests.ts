@@ -20,9 +20,6 @@ export type WriteRequest =
   /** Writes the registers, then reads them back, in one transaction. */
   | { readonly fc: 23; readonly unit: number; readonly address: number; readonly registers: Buffer };
 
-/** [Modbus Application Protocol 1.1b3, 6.1 to 6.4] */
-export const BITS_PER_READ_MAX = 2000;
-export const REGISTERS_PER_READ_MAX = 125;
 /** [Modbus Application Protocol 1.1b3, 6.12, 6.17] */
 export const REGISTERS_PER_WRITE_MAX = 121;
 

@@ -1,4 +1,5 @@
-import { dataBytesOf, REGISTERS_PER_READ_MAX, type ReadRequest, type WriteRequest } from './requests.js';
+import { REGISTERS_PER_READ_MAX } from '../../model/modbus.js';
+import { dataBytesOf, type ReadRequest, type WriteRequest } from './requests.js';
 
 /**
  * Keeps question and answer together on a framing without transaction ids.

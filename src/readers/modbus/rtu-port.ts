@@ -1,5 +1,5 @@
 import { assert } from '../../lib/assert.js';
-import { hasRightCrc } from './crc16.js';
+import { CRC_BYTES, hasRightCrc } from './crc16.js';
 import type { Line } from './line.js';
 import { Port } from './port.js';
 import { answerBytes } from './rtu-answer.js';
@@ -68,7 +68,7 @@ export class RtuPort extends Port {
     if (frame) {
       this.received = Buffer.alloc(0);
       this.asked = undefined;
-      this.deliver(SLOT, frame);
+      this.deliver(SLOT, frame.subarray(0, -CRC_BYTES));
     } else if (this.received.length > NOISE_BYTES_MAX) this.received = this.received.subarray(-NOISE_BYTES_KEPT);
   }
 }

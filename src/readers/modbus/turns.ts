@@ -4,6 +4,10 @@ export class Turns {
   private readonly waiting: (() => Promise<void>)[] = [];
   private running = false;
 
+  get isIdle(): boolean {
+    return !this.running;
+  }
+
   /** Settles as `work` does, once it has had its turn. */
   take<T>(work: () => Promise<T>, urgent = false): Promise<T> {
     return new Promise((resolve, reject) => {
