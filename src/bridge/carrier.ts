@@ -20,6 +20,7 @@ const BLAME_WITHIN_MS = 10_000;
 
 export interface CarrierOptions extends ReadAheadOptions {
   readonly batchBytesMax: number;
+  /** Batches without an answer. A link may take fewer. */
   readonly inFlightMax: number;
   /** A batch without an answer for this long ends the link: MQTT must not repeat it on the same one [MQTT-4.4.0-1]. */
   readonly ackTimeoutMs: number;
@@ -30,13 +31,15 @@ export interface CarrierEvents {
   taken(batch: EncodedBatch): void;
   held(cause: string): void;
   released(upTo: Seq): void;
-  /** Nothing was acknowledged for half the deadline although something is in flight. */
-  stalled(): void;
+  /** Nothing was acknowledged for half the deadline although something is in flight; what is waited for, in words. */
+  stalled(cause: string): void;
 }
 
 /** How a link ended, and what may have been the reason: the oldest batch in flight, when the peer ended it soon after. */
 export interface LinkEnd {
   readonly why: string;
+  /** How long the peer wants to be left alone. */
+  readonly pauseMs: number;
   readonly suspect: (Suspect & { readonly alone: boolean; readonly named: boolean }) | null;
 }
 
@@ -45,12 +48,15 @@ export class Carrier {
   private readonly link: UpstreamLink;
   private readonly events: CarrierEvents;
   private readonly wake = new Wake();
-  private readonly windowMax: number;
   private readonly ahead: ReadAhead;
   private window: Window;
   private readonly sentAt = new Map<Seq, number>();
+  private takenAt = Number.NEGATIVE_INFINITY;
+  /** Of the batches that are in the window. */
+  private readonly bytes = new Map<Seq, number>();
   private readonly caution: Caution | null;
   private refused: EncodedBatch | undefined;
+  private pauseMs = 0;
   private refusal: string | undefined;
   private stopping = false;
   private ended = false;
@@ -68,7 +74,6 @@ export class Carrier {
     this.options = options;
     this.link = link;
     this.events = events;
-    this.windowMax = Math.min(options.inFlightMax, link.limits.inFlightMax);
     const { payloadBytesMax, announced } = link.limits;
     const bytesMax = Math.min(options.batchBytesMax, payloadBytesMax);
     const limits = { bytesMax, rowBytesMax: announced ? payloadBytesMax : bytesMax };
@@ -110,7 +115,7 @@ export class Carrier {
       this.end(messageOf(error));
     }
     const why = await this.link.closed;
-    return { why: this.refusal ?? why, suspect: this.suspect() };
+    return { why: this.refusal ?? why, suspect: this.suspect(), pauseMs: this.pauseMs };
   }
 
   /** Only the peer's doing counts: what this side has ended says nothing about a batch. */
@@ -158,13 +163,21 @@ export class Carrier {
   }
 
   private sendAhead(): void {
-    const careful = this.caution !== null && this.window.released < this.caution.until;
-    const windowMax = careful ? 1 : this.windowMax;
-    while (!this.stopping && this.batchesInFlight < windowMax) {
+    while (!this.stopping && this.hasRoom()) {
       const batch = this.ahead.take();
       if (!batch) return;
       this.send(batch);
     }
+  }
+
+  private hasRoom(): boolean {
+    const { inFlightMax, inFlightRowsMax, inFlightBytesMax } = this.link.limits;
+    const careful = this.caution !== null && this.window.released < this.caution.until;
+    const { flights } = this.window;
+    if (flights.length === 0) return true;
+    if (flights.length >= (careful ? 1 : Math.min(this.options.inFlightMax, inFlightMax))) return false;
+    if (inFlightRowsMax !== undefined && sum(flights.map(({ rows }) => rows)) >= inFlightRowsMax) return false;
+    return inFlightBytesMax === undefined || sum([...this.bytes.values()]) < inFlightBytesMax;
   }
 
   private send(batch: EncodedBatch): void {
@@ -175,6 +188,7 @@ export class Carrier {
       return;
     }
     this.sentAt.set(last, this.options.clock.mono());
+    this.bytes.set(last, payload.length);
     this.events.sent(batch);
     this.link.send(payload, { first, last, rows }).then(
       (verdict) => this.answered(batch, verdict),
@@ -188,15 +202,21 @@ export class Carrier {
     if (verdict.kind !== 'taken') {
       this.stop();
       if (verdict.kind === 'refused') this.refused ??= batch;
-      else this.events.held(verdict.cause);
+      else this.hold(verdict);
       this.refusal ??= verdict.cause;
       void this.link.close();
       return;
     }
     this.sentAt.delete(batch.last);
+    this.takenAt = this.options.clock.mono();
     this.events.taken(batch);
     this.advance({ type: 'acknowledged', last: batch.last });
     this.wake.notify();
+  }
+
+  private hold({ cause, retryAfterMs = 0 }: Extract<Verdict, { kind: 'held' }>): void {
+    this.pauseMs = Math.max(this.pauseMs, retryAfterMs);
+    this.events.held(cause);
   }
 
   private advance(event: WindowEvent): void {
@@ -204,6 +224,7 @@ export class Carrier {
     this.window = window;
     if (release === null) return;
     assert(release <= this.readUpTo, 'only what was read is released', { release, readUpTo: this.readUpTo });
+    for (const last of this.bytes.keys()) if (last <= release) this.bytes.delete(last);
     this.options.spool.acknowledge(release);
     this.events.released(release);
   }
@@ -213,20 +234,30 @@ export class Carrier {
     const silent = this.silentMs();
     if (silent === undefined) return due;
     const { ackTimeoutMs } = this.options;
-    return Math.min(due, Math.max(1, (silent < ackTimeoutMs / 2 ? ackTimeoutMs / 2 : ackTimeoutMs) - silent));
+    const left = (silent < ackTimeoutMs / 2 ? ackTimeoutMs / 2 : ackTimeoutMs) - silent;
+    return Math.min(due, left > 0 ? Math.max(1, left) : ackTimeoutMs / 2);
   }
 
   private checkDeadline(): void {
     const silent = this.silentMs();
     if (silent === undefined || this.over !== undefined) return;
     const { ackTimeoutMs } = this.options;
-    if (silent >= ackTimeoutMs) this.end(`no acknowledgement within ${ackTimeoutMs} ms`);
-    else if (silent >= ackTimeoutMs / 2) this.events.stalled();
+    if (silent >= ackTimeoutMs && !this.link.waitingFor) this.end(`no acknowledgement within ${ackTimeoutMs} ms`);
+    else if (silent >= ackTimeoutMs / 2)
+      this.events.stalled(this.link.waitingFor?.() ?? 'connected, but no acknowledgement comes');
   }
 
-  /** How long the oldest batch in flight has waited for its answer; undefined when nothing is in flight. */
+  /**
+   * How long the oldest batch in flight has waited for its answer; undefined when nothing is in flight. Where a queue lies
+   * behind the peer it only counts since the last answer: a consumer that works off its backlog is not silent.
+   */
   private silentMs(): number | undefined {
     const oldest = this.sentAt.values().next().value;
-    return oldest === undefined ? undefined : this.options.clock.mono() - oldest;
+    if (oldest === undefined) return undefined;
+    return this.options.clock.mono() - (this.link.waitingFor ? Math.max(oldest, this.takenAt) : oldest);
   }
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
 }
