@@ -3,6 +3,7 @@ import { loadIngestConfig } from '../config/loader.js';
 import { readSecret } from '../config/secret.js';
 import { Ingest, type IngestOptions, type IngestStatus } from '../ingest/ingest.js';
 import { IngestPages } from '../ingest/pages.js';
+import type { SubscriberOptions } from '../ingest/subscriber.js';
 import { EXIT, type HoldfastError } from '../lib/errors.js';
 import { createLog } from '../lib/log.js';
 import type { CliCommand } from './command.js';
@@ -14,7 +15,7 @@ export const ingest: CliCommand = (program, act) => {
     .command('ingest')
     .description('run the cloud side: batches from the broker into the historian, until SIGTERM')
     .requiredOption('--config <file>', 'config file')
-    .option('--json', 'print one line {ready, web} once it is open, and the final status')
+    .option('--json', 'print one line {ready, web, http} once it is open, and the final status')
     .action(
       act(async (io, options: { config: string; json?: boolean }) => {
         const config = loadIngestConfig(options.config);
@@ -25,7 +26,8 @@ export const ingest: CliCommand = (program, act) => {
         try {
           const pages = config.web && (await IngestPages.open(config.web.listen, running, log));
           const web = pages?.url ?? null;
-          if (options.json) io.out(JSON.stringify({ ready: true, web }));
+          const http = running.httpUrl;
+          if (options.json) io.out(JSON.stringify({ ready: true, web, http }));
           else io.out(`ingest ${config.ingest.id} is open${web ? `: ${web}` : ''}`);
           failure = (await Promise.race([aborted(io.stop), running.failed])) ?? undefined;
           await pages?.close();
@@ -39,22 +41,28 @@ export const ingest: CliCommand = (program, act) => {
     );
 };
 
-function optionsOf({ source, historian }: IngestConfig): IngestOptions {
+function optionsOf({ ingest, source, historian }: IngestConfig): IngestOptions {
+  const { http } = ingest;
   return {
     historian: historianOptions(historian),
     rollupEveryMs: historian.rollupEvery,
-    broker: {
-      url: source.url,
-      protocolVersion: source.protocolVersion,
-      clientId: source.clientId,
-      ...(source.username === undefined ? {} : { username: source.username }),
-      ...(source.password === undefined ? {} : { password: readSecret(source.password) }),
-      ...(source.tls === undefined ? {} : { tls: source.tls }),
-      topics: [source.topic],
-      sessionExpiryS: Math.round(source.sessionExpiry / 1000),
-      connectTimeoutMs: source.connectTimeout,
-      keepaliveS: Math.max(1, Math.round(source.keepalive / 1000)),
-      backoff: { minMs: source.backoff.min, maxMs: source.backoff.max },
-    },
+    ...(source && { broker: brokerOf(source), acks: { policy: source.ack, topic: source.ackTopic } }),
+    ...(http && { http: { ...http, tokens: http.tokens && (() => http.tokens!.map(readSecret)) } }),
+  };
+}
+
+function brokerOf(source: NonNullable<IngestConfig['source']>): SubscriberOptions {
+  return {
+    url: source.url,
+    protocolVersion: source.protocolVersion,
+    clientId: source.clientId,
+    ...(source.username === undefined ? {} : { username: source.username }),
+    ...(source.password === undefined ? {} : { password: readSecret(source.password) }),
+    ...(source.tls === undefined ? {} : { tls: source.tls }),
+    topics: [source.topic],
+    sessionExpiryS: Math.round(source.sessionExpiry / 1000),
+    connectTimeoutMs: source.connectTimeout,
+    keepaliveS: Math.max(1, Math.round(source.keepalive / 1000)),
+    backoff: { minMs: source.backoff.min, maxMs: source.backoff.max },
   };
 }

@@ -87,6 +87,18 @@ export class Subscription {
     clearTimeout(farewell);
   }
 
+  /** With QoS 1, while the connection lasts; resolves when the broker has it. Rejects with `upstream.lost`. */
+  publish(topic: string, payload: Buffer): Promise<void> {
+    const done = new Promise<void>((resolve, reject) => {
+      if (this.reason !== undefined || !this.client.connected)
+        throw new HoldfastError('upstream.lost', 'not connected');
+      this.client.publish(topic, payload, { qos: 1 }, (error) =>
+        error ? reject(new HoldfastError('upstream.lost', messageOf(error), { cause: error })) : resolve(),
+      );
+    });
+    return this.orLost(done);
+  }
+
   private async start(): Promise<void> {
     const { client } = this;
     client.on('error', (error) => {
@@ -173,7 +185,7 @@ export class Subscription {
   }
 
   /**
-   * We never publish and subscribe with QoS 1 only. MQTT.js answers some packets that break this with an exception outside
+   * We publish and subscribe with QoS 1 only. MQTT.js answers some packets that break this with an exception outside
    * of any call of ours; turned into what it passes over, they end the connection instead of the process.
    */
   private defuse(packet: Packet): void {

@@ -91,17 +91,7 @@ export function decodeRows(value: unknown, form: 'json' | 'msgpack', limits: Dec
 }
 
 function decodeRow(row: Record<string, unknown>, n: number, form: 'json' | 'msgpack'): BatchRow {
-  const {
-    seq,
-    topic,
-    asset = null,
-    metric = null,
-    ts,
-    type,
-    q = GOOD,
-    retain = false,
-    ...rest
-  } = row;
+  const { seq, topic, asset = null, metric = null, ts, type, q = GOOD, retain = false, ...rest } = row;
   if (!Number.isSafeInteger(seq) || (seq as number) < 1) throw malformed(`row ${n} has no seq`);
   if (typeof topic !== 'string' || topic === '') throw malformed(`row ${n} has no topic`);
   if (asset !== null && typeof asset !== 'string') throw malformed(`row ${n} has no usable asset`);
