@@ -147,9 +147,15 @@ class MqttLink implements UpstreamLink {
       options.connectTimeoutMs,
     );
     client.connect();
-    const why = await Promise.race([connected.then(() => this.subscribe()), this.closed]).finally(() =>
-      clearTimeout(watchdog),
-    );
+    let why: string | undefined;
+    try {
+      why = await Promise.race([connected.then(() => this.subscribe()).then(() => undefined), this.closed]);
+    } catch (error) {
+      this.destroy(messageOf(error));
+      throw error;
+    } finally {
+      clearTimeout(watchdog);
+    }
     if (refused) {
       this.destroy(refused.message);
       throw refused;
@@ -169,7 +175,6 @@ class MqttLink implements UpstreamLink {
         const why = `${url} does not let this gateway subscribe to ${ackTopic}, where acknowledgements come`;
         const refused = new HoldfastError('upstream.refused', why, { cause: error ?? undefined });
         reject(this.why === undefined ? refused : new HoldfastError('upstream.lost', this.why));
-        this.destroy(why);
       });
     });
   }
