@@ -133,7 +133,7 @@ export class HttpDoor {
     } catch (error) {
       const held = this.complaints.pass(messageOf(error));
       if (held !== undefined) this.log.error({ error: messageOf(error), held }, 'A batch could not be answered');
-      if (response.headersSent || request.destroyed) response.destroy();
+      if (response.headersSent || !request.complete) response.destroy();
       else await send(request, response, unavailable('The batch could not be stored; send it again.'));
     }
   }
@@ -162,7 +162,8 @@ export class HttpDoor {
     const chunks: Buffer[] = [];
     let bytes = 0;
     try {
-      for await (const chunk of request as AsyncIterable<Buffer>) {
+      // The rest of a body that is too large is not read, but its sender gets an answer.
+      for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
         bytes += chunk.length;
         this.bodiesBytes += chunk.length;
         if (bytes > this.options.bodyBytesMax) return this.tooLarge();
