@@ -2,14 +2,16 @@ import * as z from 'zod';
 import { listenAddress } from './address.js';
 import { checkConnection, connection, count, id, log, path } from './connection-schema.js';
 import { secret } from './secret.js';
-import { topicFilter, topicTemplate } from './topics.js';
+import { sharableFilter, topicTemplate } from './topics.js';
 import { duration, size } from './units.js';
 
 const source = z
   .strictObject({
     ...connection,
     clientId: connection.clientId.describe('MQTT client id. Default: holdfast-{ingest.id}.'),
-    topic: topicFilter.prefault('edge/+/batch').describe("Topic filter of the gateways' batches."),
+    topic: sharableFilter
+      .prefault('edge/+/batch')
+      .describe("Topic filter of the gateways' batches; $share/GROUP/FILTER for several workers."),
     ack: z
       .enum(['asked', 'always', 'never'])
       .prefault('asked')

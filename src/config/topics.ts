@@ -11,6 +11,17 @@ export const topicFilter = z.string().superRefine((filter, context) => {
   if (fault) context.addIssue({ code: 'custom', message: fault });
 });
 
+const SHARED = /^\$share\/([^/+#]+)\/(.+)$/s;
+
+/** The same where several workers may divide the messages among them: `$share/GROUP/FILTER` [MQTT5 4.8.2]. */
+export const sharableFilter = z.string().superRefine((filter, context) => {
+  const shared = SHARED.exec(filter);
+  const plain = shared?.[2] ?? filter;
+  const fault = filter.startsWith('$share/') && !shared ? 'expected $share/GROUP/FILTER' : topicFault(plain);
+  const problem = fault ?? wildcardFault(plain);
+  if (problem) context.addIssue({ code: 'custom', message: problem });
+});
+
 /**
  * A topic to publish to, with placeholders as whole levels: each of `required` exactly once, `optional` at most once. With
  * `any` the caller checks what else there is.
