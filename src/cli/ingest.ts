@@ -3,11 +3,11 @@ import { loadIngestConfig } from '../config/loader.js';
 import { readSecret } from '../config/secret.js';
 import { Ingest, type IngestOptions, type IngestStatus } from '../ingest/ingest.js';
 import { IngestPages } from '../ingest/pages.js';
-import type { SubscriberOptions } from '../ingest/subscriber.js';
 import { EXIT, type HoldfastError } from '../lib/errors.js';
 import { createLog } from '../lib/log.js';
 import type { CliCommand } from './command.js';
 import { historianOptions } from './historian-options.js';
+import { brokerOf } from './source-options.js';
 import { aborted } from './until.js';
 
 export const ingest: CliCommand = (program, act) => {
@@ -48,21 +48,5 @@ function optionsOf({ ingest, source, historian }: IngestConfig): IngestOptions {
     rollupEveryMs: historian.rollupEvery,
     ...(source && { broker: brokerOf(source), acks: { policy: source.ack, topic: source.ackTopic } }),
     ...(http && { http: { ...http, tokens: http.tokens && (() => http.tokens!.map(readSecret)) } }),
-  };
-}
-
-function brokerOf(source: NonNullable<IngestConfig['source']>): SubscriberOptions {
-  return {
-    url: source.url,
-    protocolVersion: source.protocolVersion,
-    clientId: source.clientId,
-    ...(source.username === undefined ? {} : { username: source.username }),
-    ...(source.password === undefined ? {} : { password: readSecret(source.password) }),
-    ...(source.tls === undefined ? {} : { tls: source.tls }),
-    topics: [source.topic],
-    sessionExpiryS: Math.round(source.sessionExpiry / 1000),
-    connectTimeoutMs: source.connectTimeout,
-    keepaliveS: Math.max(1, Math.round(source.keepalive / 1000)),
-    backoff: { minMs: source.backoff.min, maxMs: source.backoff.max },
   };
 }
