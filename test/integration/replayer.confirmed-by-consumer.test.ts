@@ -163,6 +163,46 @@ test('a broker that forgets its sessions: everything arrives once the ingest is 
   }
 });
 
+test('a row that the consumer cannot take, whatever batch it is in: it alone is set aside, the rest is confirmed', async (t) => {
+  const { spool, rows } = await spoolWith(t, 60);
+  const bad = 37;
+  const held = new Set<number>();
+  let say: (ack: Omit<Ack, 'source'>) => void = () => {};
+  const cloud = await FaultBroker.open({
+    port: 0,
+    onPublish: ({ topic, payload }) => {
+      if (topic === ACK_TOPIC) return;
+      const { rows, lost, first, last } = decodeBatch(payload);
+      const refused = rows.some(({ seq }) => seq === bad)
+        ? { from: first, to: last, reason: 'it is poison' }
+        : undefined;
+      if (!refused) for (const { seq } of rows) held.add(seq);
+      for (const { from, to } of lost) for (const seq of range(from, to)) held.add(seq);
+      const through = Math.max(...held, 0);
+      const missing = range(1, through)
+        .filter((seq) => !held.has(seq))
+        .map((seq) => ({ from: seq, to: seq }));
+      say({ from: 1, through, missing, ...(refused && { refused }) });
+    },
+  });
+  t.after(() => cloud.close());
+  const client = await connectAsync(`mqtt://127.0.0.1:${cloud.port}`);
+  t.after(() => client.endAsync(true));
+  const source = { gateway: 'line-1', epoch: spool.epoch } as Ack['source'];
+  say = (ack) => void client.publish(ACK_TOPIC, encodeAck({ ...ack, source }), { qos: 1 });
+  startConfirmed(t, spool, cloud.port);
+  await until('drained', async () => (await rows()) === 0, 30_000);
+  assert.deepEqual(
+    (await spool.dead(5)).map(({ seq, reason }) => [seq, /it is poison/.test(reason)]),
+    [[bad, true]],
+  );
+  assert.deepEqual(
+    [...held].sort((a, b) => a - b),
+    range(1, 60),
+    'and it is known to be given up',
+  );
+});
+
 test('asked for what has left the spool, the gateway says that it will not come', async (t) => {
   const { spool, rows } = await spoolWith(t, 50);
   const { cloud, lost, say } = await openCloud(t);
