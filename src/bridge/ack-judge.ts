@@ -4,9 +4,7 @@ import { type Ack, parseAck } from '../wire/ack.js';
 /** Why a statement was not believed. `older` happens by itself, when two of them overtake each other. */
 export type Disbelief = 'malformed' | 'foreign' | 'beyond' | 'older' | 'retained';
 
-export interface AckCounts extends Readonly<Record<Disbelief, number>> {
-  readonly believed: number;
-}
+export type AckCounts = Readonly<Record<Disbelief | 'believed', number>>;
 
 /**
  * Decides which acknowledgements are believed: what they say makes rows be deleted, and anybody who may write to the topic

@@ -67,15 +67,17 @@ export class Replayer {
   /** `rows` is the spool's depth now, which the drain's speed is estimated from. */
   status(rows: number): UpstreamStatus {
     const { state, since, cause, lastAckAt, totals } = this;
+    const { url, acks } = this.options.upstream;
     this.rate.sample(rows);
     return {
       state,
       since,
       cause,
-      url: this.options.upstream.url,
+      url,
       batchesInFlight: this.carrier?.batchesInFlight ?? 0,
       ...totals,
       lastAckAt,
+      ...(acks && { acks }),
       drainEtaMs: this.rate.etaMs(rows),
     };
   }

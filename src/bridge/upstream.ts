@@ -53,6 +53,8 @@ export interface BatchAbout {
 
 export interface Upstream {
   readonly url: string;
+  /** For the status: what the consumer has said, by what became of it. */
+  readonly acks?: Readonly<Record<string, number>>;
   /**
    * Throws `upstream.lost` when there is no peer and `upstream.refused` when there is one that says no. `values.retryAfterMs`
    * of the error is how long the peer wants to be left alone.
