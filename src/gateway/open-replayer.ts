@@ -13,8 +13,8 @@ import type { GatewayId } from '../model/ids.js';
 import type { Source } from '../model/row.js';
 import type { Spool } from '../spool/spool.js';
 
-/** Above it the limits are the rows and bytes that are not confirmed. */
-const UNCONFIRMED_BATCHES_MAX = 10_000;
+/** The limits are rows and bytes; this one bounds the bookkeeping when each batch holds a row or two. */
+const UNCONFIRMED_BATCHES_MAX = 1_000;
 
 /** The way to the cloud that the config describes. It connects when the replayer is started. */
 export function openReplayer(config: GatewayConfig, spool: Spool, clock: Clock, log: Log): Replayer {

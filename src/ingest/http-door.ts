@@ -200,7 +200,7 @@ export class HttpDoor {
 }
 
 function answerOf(receipt: Receipt): Answer {
-  if (receipt.kind === 'stored') return { ...json(null), body: encodeAck(receipt.ack) };
+  if (receipt.kind === 'stored') return { ...json(null), body: encodeAck(receipt.ack()) };
   const status = UNREADABLE.has(receipt.code) ? 400 : 422;
   return refusal(status, receipt.code, `${receipt.reason} It is kept aside.`);
 }

@@ -169,7 +169,7 @@ export class Ingest {
       const outcome = await this.historian.ingest(batch);
       const { source, first, last } = batch;
       this.log.debug({ ...source, first, last, ...outcome }, 'Stored a batch');
-      const ack = ackOf(source, this.historian.entry(source), { from: first, to: last });
+      const ack = () => ackOf(source, this.historian.entry(source), { from: first, to: last });
       return { kind: 'stored', batch, ack };
     } catch (error) {
       if (!(error instanceof HoldfastError && error.code === 'historian.rejected')) throw error;

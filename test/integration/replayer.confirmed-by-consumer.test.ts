@@ -203,6 +203,36 @@ test('a row that the consumer cannot take, whatever batch it is in: it alone is 
   );
 });
 
+test('a consumer that can read none of it, as an older version: nothing is set aside, and the state says why', async (t) => {
+  const { spool, rows } = await spoolWith(t, 30);
+  let refuses = true;
+  let say: (ack: Omit<Ack, 'source'>) => void = () => {};
+  const cloud = await FaultBroker.open({
+    port: 0,
+    onPublish: ({ topic, payload }) => {
+      if (topic === ACK_TOPIC) return;
+      const { first, last } = decodeBatch(payload);
+      const refused = { from: first, to: last, reason: 'it has format 2' };
+      say(refuses ? { from: 1, through: 0, missing: [], refused } : { from: 1, through: last, missing: [] });
+    },
+  });
+  t.after(() => cloud.close());
+  const client = await connectAsync(`mqtt://127.0.0.1:${cloud.port}`);
+  t.after(() => client.endAsync(true));
+  const source = { gateway: 'line-1', epoch: spool.epoch } as Ack['source'];
+  say = (ack) => void client.publish(ACK_TOPIC, encodeAck({ ...ack, source }), { qos: 1 });
+  const { replayer } = startConfirmed(t, spool, cloud.port);
+  await until('held', () => /no other row either.*it has format 2/.test(replayer.status(30).cause ?? ''), 20_000);
+  assert.equal(replayer.status(30).state, 'held');
+  const stats = await spool.stats();
+  assert.deepEqual([stats.rows, stats.dead], [30, 0]);
+  refuses = false;
+  await until('the consumer was brought up to date', async () => {
+    await spool.enqueue([]);
+    return (await rows()) === 0;
+  });
+});
+
 test('asked for what has left the spool, the gateway says that it will not come', async (t) => {
   const { spool, rows } = await spoolWith(t, 50);
   const { cloud, lost, say } = await openCloud(t);
