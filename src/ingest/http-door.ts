@@ -9,7 +9,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer as createHttp, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { createServer as createHttps } from 'node:https';
+import { createServer as createHttps, type Server as HttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { readTlsFiles } from '../lib/dial.js';
 import { HoldfastError, messageOf } from '../lib/errors.js';
@@ -30,12 +30,15 @@ export interface HttpDoorOptions {
   readonly bodyBytesMax: number;
   /** For a whole request, from its first byte to its last; default 30 s. */
   readonly requestTimeoutMs?: number;
+  /** How often is looked for a renewed certificate; default a minute. */
+  readonly tlsLookMs?: number;
 }
 
 type Receive = (bytes: Uint8Array) => Promise<Receipt>;
 
 /** Thousands of gateways, each with a connection or a few. */
 const CONNECTIONS_MAX = 10_000;
+const TLS_MIN = 'TLSv1.2';
 const HEADER_BYTES_MAX = 8 * 1024;
 const HEADERS_WAIT_MS = 5_000;
 const REQUEST_WAIT_MS = 30_000;
@@ -47,6 +50,7 @@ const KEEP_ALIVE_MS = 60_000;
 const BODIES_BYTES_MAX = 256 * 1024 * 1024;
 const RETRY_AFTER_S = 5;
 const TOKENS_KEPT_MS = 5_000;
+const TLS_LOOK_MS = 60_000;
 const ENCODINGS = new Set([undefined, '', 'identity', 'gzip']);
 const UNREADABLE = new Set(['wire.malformed']);
 
@@ -60,6 +64,7 @@ export class HttpDoor {
   private port = 0;
   private bodiesBytes = 0;
   private tokens: { readonly hashes: readonly Buffer[]; readonly at: number } | undefined;
+  private tlsTimer: NodeJS.Timeout | undefined;
   private closing: Promise<void> | undefined;
 
   private constructor(options: HttpDoorOptions, receive: Receive, log: Log) {
@@ -76,7 +81,7 @@ export class HttpDoor {
       keepAliveTimeout: KEEP_ALIVE_MS,
       noDelay: true,
     };
-    this.server = tls ? createHttps({ ...limits, ...readTlsFiles(tls), minVersion: 'TLSv1.2' }) : createHttp(limits);
+    this.server = tls ? createHttps({ ...limits, ...readTlsFiles(tls), minVersion: TLS_MIN }) : createHttp(limits);
     this.server.maxConnections = CONNECTIONS_MAX;
   }
 
@@ -114,9 +119,32 @@ export class HttpDoor {
     }
     this.port = (this.server.address() as AddressInfo).port;
     this.server.on('error', (error) => this.log.error({ error: messageOf(error) }, 'The HTTP endpoint failed'));
+    const { tls, tlsLookMs = TLS_LOOK_MS } = this.options;
+    if (tls) this.watch(tls, tlsLookMs);
+  }
+
+  /** A renewed certificate needs no restart; connections that exist stay as they are. */
+  private watch(tls: { readonly cert: string; readonly key: string }, everyMs: number): void {
+    const server = this.server as HttpsServer;
+    let used = readTlsFiles(tls);
+    this.tlsTimer = setInterval(() => {
+      try {
+        const files = readTlsFiles(tls);
+        if (files.cert?.equals(used.cert as Buffer) && files.key?.equals(used.key as Buffer)) return;
+        server.setSecureContext({ ...files, minVersion: TLS_MIN });
+        used = files;
+        this.log.info({ ...tls }, 'A changed certificate is in use');
+      } catch (error) {
+        // Half of a pair may have been written by now; the old one stays.
+        const held = this.complaints.pass('tls');
+        if (held !== undefined)
+          this.log.warn({ ...tls, error: messageOf(error), held }, 'The certificate cannot be used');
+      }
+    }, everyMs);
   }
 
   private async shut(budgetMs: number): Promise<void> {
+    clearInterval(this.tlsTimer);
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
     this.server.closeIdleConnections();
     const cut = setTimeout(() => this.server.closeAllConnections(), budgetMs);

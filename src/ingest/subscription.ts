@@ -39,6 +39,7 @@ export class Subscription {
   private waitingBytes = 0;
   private held: (() => void)[] = [];
   private idle: (() => void)[] = [];
+  private readonly publishing = new Set<(why: string) => void>();
   private leaving = false;
   private reason: string | undefined;
 
@@ -51,6 +52,9 @@ export class Subscription {
       this.client.on('close', () => {
         this.reason ??= 'the broker closed the connection';
         for (const release of this.held.splice(0)) release();
+        // The library keeps quiet about what was not acknowledged.
+        for (const lost of this.publishing) lost(this.reason);
+        this.publishing.clear();
         this.client.end(true);
         resolve(this.reason);
       });
@@ -89,14 +93,16 @@ export class Subscription {
 
   /** With QoS 1, while the connection lasts; resolves when the broker has it. Rejects with `upstream.lost`. */
   publish(topic: string, payload: Buffer): Promise<void> {
-    const done = new Promise<void>((resolve, reject) => {
-      if (this.reason !== undefined || !this.client.connected)
-        throw new HoldfastError('upstream.lost', 'not connected');
-      this.client.publish(topic, payload, { qos: 1 }, (error) =>
-        error ? reject(new HoldfastError('upstream.lost', messageOf(error), { cause: error })) : resolve(),
-      );
+    return new Promise((resolve, reject) => {
+      const lost = (why: string) => reject(new HoldfastError('upstream.lost', why));
+      if (this.reason !== undefined || !this.client.connected) return lost('not connected');
+      this.publishing.add(lost);
+      this.client.publish(topic, payload, { qos: 1 }, (error) => {
+        this.publishing.delete(lost);
+        if (error) lost(messageOf(error));
+        else resolve();
+      });
     });
-    return this.orLost(done);
   }
 
   private async start(): Promise<void> {

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
+import { copyFileSync, readFileSync } from 'node:fs';
 import { request as requestTls } from 'node:https';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { connect as connectTls } from 'node:tls';
 import { parseAck } from '../../src/wire/ack.js';
 import { encodeColumns } from '../../src/wire/columns.js';
 import { compress } from '../../src/wire/compress.js';
@@ -126,7 +128,8 @@ test('a store that cannot be written: 503 and Retry-After, and nothing is kept a
 const openssl = peer('openssl');
 test('over TLS, with an authority of the plant', { skip: openssl ? false : 'openssl is not installed' }, async (t) => {
   const authority = new Authority(openssl!, tempDir(t));
-  const { ingest, url } = await openDoor(t, { tls: authority.issue('server', '/CN=ingest') });
+  const tls = authority.issue('server', '/CN=ingest');
+  const { ingest, url } = await openDoor(t, { tls, tlsLookMs: 20 });
   assert.match(url, /^https:/);
   const { spool } = await openSpool(t, join(tempDir(t), 'spool.db'));
   await spool.enqueue(range(1, 30).map((n) => reading(n)));
@@ -137,9 +140,25 @@ test('over TLS, with an authority of the plant', { skip: openssl ? false : 'open
   startHttp(t, spool, url, { tls: { ca: authority.ca } });
   await until('drained', async () => (await spool.stats()).rows === 0);
   assert.equal(ingest.status().stored, 30);
+  const other = authority.issue('renewed', '/CN=renewed');
+  copyFileSync(other.key, tls.key);
+  copyFileSync(other.cert, tls.cert);
+  await until('the renewed certificate', async () => (await subjectOf(url, authority.ca)) === 'renewed');
   await assert.rejects(
     new Promise((resolve, reject) => {
       requestTls(url, { ca: undefined, maxVersion: 'TLSv1.1' }, resolve).on('error', reject).end();
     }),
   );
 });
+
+function subjectOf(url: string, ca: string): Promise<string | undefined> {
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve) => {
+    const socket = connectTls({ host: hostname, port: Number(port), ca: readFileSync(ca) }, () => {
+      const name = socket.getPeerCertificate().subject.CN;
+      socket.destroy();
+      resolve(Array.isArray(name) ? name[0] : name);
+    });
+    socket.on('error', () => resolve(undefined));
+  });
+}
