@@ -31,8 +31,8 @@ export async function requestMissing(
     TopicTemplate.parse(source.ackTopic),
     before,
   );
-  let now = answers(before, before);
   const end = performance.now() + WAIT_MS;
+  let now = answers(before, await records.ledger());
   while (now.some(({ unanswered }) => unanswered > 0) && performance.now() < end && !io.stop.aborted) {
     await sleep(LOOK_MS, io.stop);
     now = answers(before, await records.ledger());
