@@ -17,8 +17,11 @@ export interface SentBatch {
 
 /** Workers of one subscription overtake each other by less than this. */
 const RESEND_AFTER_MS = 1_000;
-/** Each attempt waits twice as long as the one before, up to a minute. */
-const RESEND_DOUBLINGS_MAX = 6;
+/**
+ * Each attempt waits twice as long as the one before, up to four seconds: of a shared subscription some brokers keep a part for
+ * a worker that is away, so the same batch may meet it several times.
+ */
+const RESEND_DOUBLINGS_MAX = 2;
 /** A consumer that is away for a night leaves a hundred copies of one batch in its queue, not of them all. */
 const PROBE_EVERY_MS_MAX = 5 * 60_000;
 
