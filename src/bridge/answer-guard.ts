@@ -1,6 +1,6 @@
 /**
- * Stands between the socket and the MQTT client and lets through only what a broker may send to a client that has no
- * subscriptions. A broken or hostile peer is cut off before the client library sees the packet: an empty CONNACK would
+ * Stands between the socket and the MQTT client and lets through only what a broker may send to a client that publishes,
+ * and, if it has a subscription, what comes of that. A broken or hostile peer is cut off before the client library sees the packet: an empty CONNACK would
  * leave it waiting for ever, and a PUBLISH without a packet id would end the process.
  */
 import { Duplex } from 'node:stream';
@@ -13,17 +13,24 @@ const BODY_BYTES_MIN = new Map([
   [13, 0], // PINGRESP
   [14, 0], // DISCONNECT
 ]);
+/** What comes of a subscription with QoS 1: the shortest body, and the flags that may be set. */
+const WITH_SUBSCRIPTION = new Map([
+  [3, { least: 3, flags: 0b1011 }], // PUBLISH: DUP, QoS 1, RETAIN
+  [9, { least: 3, flags: 0 }], // SUBACK
+]);
 /** CONNACK and DISCONNECT carry texts for people; nothing that answers a batch is larger. */
 const BODY_BYTES_MAX = 64 * 1024;
 
 export class AnswerGuard extends Duplex {
   private readonly socket: Duplex;
+  private readonly subscribes: boolean;
   private header: number[] = [];
   private bodyLeft = 0;
 
-  constructor(socket: Duplex) {
+  constructor(socket: Duplex, subscribes = false) {
     super();
     this.socket = socket;
+    this.subscribes = subscribes;
     socket.on('data', (chunk: Buffer) => this.inspect(chunk));
     socket.on('end', () => this.push(null));
     socket.on('error', (error) => this.destroy(error));
@@ -68,8 +75,12 @@ export class AnswerGuard extends Duplex {
   /** Looks at the fixed header read so far; starts the body when it is complete [MQTT-2.2]. */
   private headerProblem(): string | undefined {
     const [first = 0, ...lengthBytes] = this.header;
-    const least = BODY_BYTES_MIN.get(first >> 4);
-    if (least === undefined || (first & 0x0f) !== 0) return `unexpected packet 0x${first.toString(16)}`;
+    const type = first >> 4;
+    const { least, flags } = (this.subscribes ? WITH_SUBSCRIPTION.get(type) : undefined) ?? {
+      least: BODY_BYTES_MIN.get(type),
+      flags: 0,
+    };
+    if (least === undefined || (first & 0x0f & ~flags) !== 0) return `unexpected packet 0x${first.toString(16)}`;
     const newest = lengthBytes.at(-1);
     if (newest === undefined || newest >= 0x80) return lengthBytes.length >= 4 ? 'bad remaining length' : undefined;
     const length = lengthBytes.reduce((sum, byte, i) => sum + (byte & 0x7f) * 128 ** i, 0);

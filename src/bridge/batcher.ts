@@ -16,6 +16,8 @@ export interface BatcherOptions {
   readonly source: Source;
   readonly format: BatchFormat;
   readonly compression: 'gzip' | 'none';
+  /** Whether the batches ask the consumer for its own acknowledgement. */
+  readonly asksForAck?: boolean;
 }
 
 export interface BatchLimits {
@@ -60,17 +62,17 @@ export class Batcher {
     ];
   }
 
-  /** A batch that only says which rows will never come; undefined where the format cannot say it. */
-  async encodeLost(ranges: readonly LostRange[]): Promise<Uint8Array | undefined> {
-    return this.options.format === 'columns' ? this.payload([], ranges) : undefined;
+  /** A batch that only says which rows will never come. */
+  encodeLost(ranges: readonly LostRange[]): Promise<Uint8Array> {
+    return this.payload([], ranges);
   }
 
   private async payload(rows: readonly SpoolRow[], lost: readonly LostRange[]): Promise<Uint8Array> {
-    const { source, format, compression } = this.options;
+    const { source, format, compression, asksForAck = false } = this.options;
     const bytes =
       format === 'columns'
-        ? encodeColumns(source, rows, lost.length > 0 ? { lost } : {})
-        : encodeRows(source, rows, format === 'rows-json' ? 'json' : 'msgpack');
+        ? encodeColumns(source, rows, { lost, ack: asksForAck })
+        : encodeRows(source, rows, format === 'rows-json' ? 'json' : 'msgpack', lost);
     return compression === 'gzip' ? compress(bytes) : bytes;
   }
 }

@@ -4,38 +4,26 @@
  * that was not released.
  */
 import { assert } from '../lib/assert.js';
-import { type Clock, sleep } from '../lib/clock.js';
+import { sleep } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
-import type { Log } from '../lib/log.js';
 import { Wake } from '../lib/wake.js';
 import type { Seq } from '../model/ids.js';
-import type { Spool } from '../spool/spool.js';
-import type { LostRange } from '../wire/batch.js';
-import type { Batcher, BatchLimits, EncodedBatch } from './batcher.js';
+import type { EncodedBatch } from './batcher.js';
+import { ReadAhead, type ReadAheadOptions } from './read-ahead.js';
 import { next, openWindow, type Window, type WindowEvent } from './replay-window.js';
 import type { Caution, Suspect } from './suspicion.js';
 import type { UpstreamLink, Verdict } from './upstream.js';
 
-/** Read and encoded ahead of the link: enough that it never waits for the encoder, few enough to throw away. */
-const AHEAD_MAX = 6;
-/** Bytes of one read as they lie in the spool; their batch is several times smaller. */
-const READ_BYTES_MAX = 4 * 1024 * 1024;
 const DRAIN_LOOK_MS = 5;
 /** A link that ends so soon after a batch was sent may have ended because of it. */
 const BLAME_WITHIN_MS = 10_000;
 
-export interface CarrierOptions {
-  readonly spool: Spool;
-  readonly batcher: Batcher;
-  readonly batchRowsMax: number;
+export interface CarrierOptions extends ReadAheadOptions {
   readonly batchBytesMax: number;
+  /** Batches without an answer. A link may take fewer. */
   readonly inFlightMax: number;
-  /** A batch that is not full waits this long for more rows. */
-  readonly lingerMs: number;
   /** A batch without an answer for this long ends the link: MQTT must not repeat it on the same one [MQTT-4.4.0-1]. */
   readonly ackTimeoutMs: number;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 export interface CarrierEvents {
@@ -43,18 +31,16 @@ export interface CarrierEvents {
   taken(batch: EncodedBatch): void;
   held(cause: string): void;
   released(upTo: Seq): void;
-  /** Nothing was acknowledged for half the deadline although something is in flight. */
-  stalled(): void;
+  /** Nothing was acknowledged for half the deadline although something is in flight; what is waited for, in words. */
+  stalled(cause: string): void;
 }
 
 /** How a link ended, and what may have been the reason: the oldest batch in flight, when the peer ended it soon after. */
 export interface LinkEnd {
   readonly why: string;
+  /** How long the peer wants to be left alone. */
+  readonly pauseMs: number;
   readonly suspect: (Suspect & { readonly alone: boolean; readonly named: boolean }) | null;
-}
-
-interface Ahead {
-  batches: readonly EncodedBatch[] | undefined;
 }
 
 export class Carrier {
@@ -62,21 +48,18 @@ export class Carrier {
   private readonly link: UpstreamLink;
   private readonly events: CarrierEvents;
   private readonly wake = new Wake();
-  private readonly windowMax: number;
-  private readonly limits: BatchLimits;
+  private readonly ahead: ReadAhead;
   private window: Window;
-  private readonly ahead: Ahead[] = [];
-  private readAfter: Seq;
-  private reading = false;
-  private watching = false;
-  private unreadSince: number;
   private readonly sentAt = new Map<Seq, number>();
+  private takenAt = Number.NEGATIVE_INFINITY;
+  /** Of the batches that are in the window. */
+  private readonly bytes = new Map<Seq, number>();
   private readonly caution: Caution | null;
   private refused: EncodedBatch | undefined;
+  private pauseMs = 0;
   private refusal: string | undefined;
   private stopping = false;
   private ended = false;
-  private hurrying = false;
   private over: string | undefined;
 
   /** Starts after `released`, and with care where earlier links have ended. */
@@ -91,13 +74,14 @@ export class Carrier {
     this.options = options;
     this.link = link;
     this.events = events;
-    this.windowMax = Math.min(options.inFlightMax, link.limits.inFlightMax);
     const { payloadBytesMax, announced } = link.limits;
     const bytesMax = Math.min(options.batchBytesMax, payloadBytesMax);
-    this.limits = { bytesMax, rowBytesMax: announced ? payloadBytesMax : bytesMax };
+    const limits = { bytesMax, rowBytesMax: announced ? payloadBytesMax : bytesMax };
     this.window = openWindow(released);
-    this.readAfter = this.window.after;
-    this.unreadSince = options.clock.mono();
+    this.ahead = new ReadAhead(released, limits, caution, options, {
+      ready: () => this.wake.notify(),
+      failed: (error) => this.end(messageOf(error)),
+    });
   }
 
   /** Everything up to here has been released, whether or not its deletion has been committed yet. */
@@ -107,7 +91,7 @@ export class Carrier {
 
   /** Rows up to here have been read for sending. */
   get readUpTo(): Seq {
-    return this.readAfter;
+    return this.ahead.readUpTo;
   }
 
   get batchesInFlight(): number {
@@ -122,7 +106,7 @@ export class Carrier {
     });
     try {
       while (this.over === undefined) {
-        this.readAhead();
+        this.ahead.fill();
         this.sendAhead();
         await this.wake.wait(this.lookAgainMs());
         this.checkDeadline();
@@ -131,7 +115,7 @@ export class Carrier {
       this.end(messageOf(error));
     }
     const why = await this.link.closed;
-    return { why: this.refusal ?? why, suspect: this.suspect() };
+    return { why: this.refusal ?? why, suspect: this.suspect(), pauseMs: this.pauseMs };
   }
 
   /** Only the peer's doing counts: what this side has ended says nothing about a batch. */
@@ -164,118 +148,36 @@ export class Carrier {
    */
   async drain(budgetMs: number, hurry?: AbortSignal): Promise<void> {
     const { clock, spool } = this.options;
-    this.hurrying = true;
-    this.wake.notify();
+    this.ahead.hurry();
     const end = clock.mono() + budgetMs;
-    const empty = () => this.batchesInFlight === 0 && this.ahead.length === 0 && this.readAfter >= spool.tail;
+    const empty = () => this.batchesInFlight === 0 && this.ahead.isEmpty && this.readUpTo >= spool.tail;
     const late = () => hurry?.aborted === true || clock.mono() >= end;
     while (!empty() && this.over === undefined && !this.stopping && !late()) await sleep(DRAIN_LOOK_MS);
-    this.stopping = true;
+    this.stop();
     await this.link.close();
   }
 
-  private readAhead(): void {
-    this.watchSpool();
-    if (this.reading || this.stopping || this.ahead.length >= AHEAD_MAX || this.dueInMs() > 0) return;
-    this.reading = true;
-    void this.read()
-      .then(
-        (isOver) => {
-          if (isOver) this.reading = false;
-        },
-        (error) => this.end(messageOf(error)),
-      )
-      .finally(() => this.wake.notify());
-  }
-
-  /**
-   * Reads are one after the other, because each starts where the last one ended; the next one fetches while these rows are
-   * encoded. Resolves with whether it is for the caller to say that the reading is over.
-   */
-  private async read(): Promise<boolean> {
-    const { spool, batcher } = this.options;
-    const { rows, lost, unsound } = await spool.read(this.readAfter, this.rowsMax(), READ_BYTES_MAX);
-    if (unsound.length > 0) {
-      await this.setAsideUnsound(unsound);
-      return true;
-    }
-    const newest = rows.at(-1);
-    this.unreadSince = this.options.clock.mono();
-    const entry: Ahead = { batches: undefined };
-    if (!newest) {
-      await this.readLost(lost, entry);
-      return true;
-    }
-    this.readAfter = newest.seq;
-    this.ahead.push(entry);
-    this.reading = false;
-    this.readAhead();
-    void batcher
-      .encode(rows, this.limits, lost)
-      .then((batches) => this.setAsideOversize(batches))
-      .then((batches) => {
-        entry.batches = batches;
-        this.wake.notify();
-      })
-      .catch((error) => this.end(messageOf(error)));
-    return false;
-  }
-
-  /** Then it is read again from the same place, and the cloud is told with what is around them. */
-  private async setAsideUnsound(seqs: readonly Seq[]): Promise<void> {
-    const { spool, log } = this.options;
-    log.error({ seqs }, 'Messages have changed on the disk; they are set aside');
-    for (const seq of seqs) await spool.bury(seq, 'spool-corrupt');
-  }
-
-  /** No rows are left up to the tail, but perhaps word of some that will never come. */
-  private async readLost(lost: readonly LostRange[], entry: Ahead): Promise<void> {
-    const [first, last] = [lost[0], lost.at(-1)];
-    if (!first || !last) {
-      this.readAfter = this.options.spool.tail;
-      return;
-    }
-    this.readAfter = last.to;
-    this.ahead.push(entry);
-    const payload = await this.options.batcher.encodeLost(lost);
-    entry.batches = [{ first: first.from, last: last.to, rows: 0, payload }];
-  }
-
-  private rowsMax(): number {
-    const { caution } = this;
-    const { batchRowsMax } = this.options;
-    return caution && this.readAfter < caution.until ? Math.min(batchRowsMax, caution.rowsMax) : batchRowsMax;
-  }
-
-  /** A row that no batch can hold goes to the dead letters, and the cloud is told of the hole it leaves. */
-  private async setAsideOversize(batches: readonly EncodedBatch[]): Promise<EncodedBatch[]> {
-    const { spool, batcher, log } = this.options;
-    return Promise.all(
-      batches.map(async (batch) => {
-        if (batch.payload) return batch;
-        log.error(
-          { seq: batch.first, bytesMax: this.limits.rowBytesMax },
-          'A message is larger than the upstream takes; it is set aside',
-        );
-        await spool.bury(batch.first, 'too-large');
-        return {
-          ...batch,
-          payload: await batcher.encodeLost([{ from: batch.first, to: batch.last, reason: 'too-large' }]),
-        };
-      }),
-    );
+  private stop(): void {
+    this.stopping = true;
+    this.ahead.stop();
   }
 
   private sendAhead(): void {
-    const careful = this.caution !== null && this.window.released < this.caution.until;
-    const windowMax = careful ? 1 : this.windowMax;
-    while (!this.stopping && this.batchesInFlight < windowMax) {
-      const [batch, ...rest] = this.ahead[0]?.batches ?? [];
+    while (!this.stopping && this.hasRoom()) {
+      const batch = this.ahead.take();
       if (!batch) return;
-      if (rest.length > 0) (this.ahead[0] as Ahead).batches = rest;
-      else this.ahead.shift();
       this.send(batch);
     }
+  }
+
+  private hasRoom(): boolean {
+    const { inFlightMax, inFlightRowsMax, inFlightBytesMax } = this.link.limits;
+    const careful = this.caution !== null && this.window.released < this.caution.until;
+    const { flights } = this.window;
+    if (flights.length === 0) return true;
+    if (flights.length >= (careful ? 1 : Math.min(this.options.inFlightMax, inFlightMax))) return false;
+    if (inFlightRowsMax !== undefined && sum(flights.map(({ rows }) => rows)) >= inFlightRowsMax) return false;
+    return inFlightBytesMax === undefined || sum([...this.bytes.values()]) < inFlightBytesMax;
   }
 
   private send(batch: EncodedBatch): void {
@@ -286,6 +188,7 @@ export class Carrier {
       return;
     }
     this.sentAt.set(last, this.options.clock.mono());
+    this.bytes.set(last, payload.length);
     this.events.sent(batch);
     this.link.send(payload, { first, last, rows }).then(
       (verdict) => this.answered(batch, verdict),
@@ -297,68 +200,64 @@ export class Carrier {
   private answered(batch: EncodedBatch, verdict: Verdict): void {
     if (this.over !== undefined) return;
     if (verdict.kind !== 'taken') {
-      this.stopping = true;
+      this.stop();
       if (verdict.kind === 'refused') this.refused ??= batch;
-      else this.events.held(verdict.cause);
+      else this.hold(verdict);
       this.refusal ??= verdict.cause;
       void this.link.close();
       return;
     }
     this.sentAt.delete(batch.last);
+    this.takenAt = this.options.clock.mono();
     this.events.taken(batch);
     this.advance({ type: 'acknowledged', last: batch.last });
     this.wake.notify();
+  }
+
+  private hold({ cause, retryAfterMs = 0 }: Extract<Verdict, { kind: 'held' }>): void {
+    this.pauseMs = Math.max(this.pauseMs, retryAfterMs);
+    this.events.held(cause);
   }
 
   private advance(event: WindowEvent): void {
     const { window, release } = next(this.window, event);
     this.window = window;
     if (release === null) return;
-    assert(release <= this.readAfter, 'only what was read is released', { release, readAfter: this.readAfter });
+    assert(release <= this.readUpTo, 'only what was read is released', { release, readUpTo: this.readUpTo });
+    for (const last of this.bytes.keys()) if (last <= release) this.bytes.delete(last);
     this.options.spool.acknowledge(release);
     this.events.released(release);
   }
 
-  /** Milliseconds until the rows that wait are to be read: 0 now, Infinity when there are none. */
-  private dueInMs(): number {
-    const { spool, batchRowsMax, lingerMs, clock } = this.options;
-    const waiting = spool.tail - this.readAfter;
-    if (waiting <= 0) {
-      this.unreadSince = clock.mono();
-      return Number.POSITIVE_INFINITY;
-    }
-    return waiting >= batchRowsMax || this.hurrying ? 0 : Math.max(0, this.unreadSince + lingerMs - clock.mono());
-  }
-
   private lookAgainMs(): number {
-    const due =
-      this.reading || this.stopping || this.ahead.length >= AHEAD_MAX ? Number.POSITIVE_INFINITY : this.dueInMs();
+    const due = this.ahead.dueInMs();
     const silent = this.silentMs();
     if (silent === undefined) return due;
     const { ackTimeoutMs } = this.options;
-    return Math.min(due, Math.max(1, (silent < ackTimeoutMs / 2 ? ackTimeoutMs / 2 : ackTimeoutMs) - silent));
+    const left = (silent < ackTimeoutMs / 2 ? ackTimeoutMs / 2 : ackTimeoutMs) - silent;
+    return Math.min(due, left > 0 ? Math.max(1, left) : ackTimeoutMs / 2);
   }
 
   private checkDeadline(): void {
     const silent = this.silentMs();
     if (silent === undefined || this.over !== undefined) return;
     const { ackTimeoutMs } = this.options;
-    if (silent >= ackTimeoutMs) this.end(`no acknowledgement within ${ackTimeoutMs} ms`);
-    else if (silent >= ackTimeoutMs / 2) this.events.stalled();
+    if (silent >= ackTimeoutMs && !this.link.waitingFor) this.end(`no acknowledgement within ${ackTimeoutMs} ms`);
+    else if (silent >= ackTimeoutMs / 2)
+      this.events.stalled(this.link.waitingFor?.() ?? 'connected, but no acknowledgement comes');
   }
 
-  /** How long the oldest batch in flight has waited for its answer; undefined when nothing is in flight. */
+  /**
+   * How long the oldest batch in flight has waited for its answer; undefined when nothing is in flight. Where a queue lies
+   * behind the peer it only counts since the last answer: a consumer that works off its backlog is not silent.
+   */
   private silentMs(): number | undefined {
     const oldest = this.sentAt.values().next().value;
-    return oldest === undefined ? undefined : this.options.clock.mono() - oldest;
+    if (oldest === undefined) return undefined;
+    return this.options.clock.mono() - (this.link.waitingFor ? Math.max(oldest, this.takenAt) : oldest);
   }
+}
 
-  private watchSpool(): void {
-    if (this.watching) return;
-    this.watching = true;
-    void this.options.spool.changed().then(() => {
-      this.watching = false;
-      this.wake.notify();
-    });
-  }
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
 }

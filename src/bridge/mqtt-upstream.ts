@@ -3,12 +3,22 @@
  * spool is the queue; what the library would keep in memory would be lost in a crash, or sent again one by one.
  */
 import { Readable } from 'node:stream';
-import { type IClientOptions, type IConnackPacket, type IPublishPacket, MqttClient, type Packet } from 'mqtt';
+import { type IClientOptions, type IPublishPacket, MqttClient, type Packet } from 'mqtt';
+import { generate } from 'mqtt-packet';
 import { dial, type TlsFiles } from '../lib/dial.js';
 import { HoldfastError, messageOf } from '../lib/errors.js';
 import type { Log } from '../lib/log.js';
 import { BATCH_CONTENT_TYPE } from '../wire/batch.js';
 import { AnswerGuard } from './answer-guard.js';
+import type { AckedTransport, OnAck } from './confirmed-upstream.js';
+import {
+  BATCH_REFUSED,
+  FAILURE_MIN,
+  NO_MATCHING_SUBSCRIBERS,
+  NOT_AUTHORIZED,
+  reason,
+  refusal,
+} from './mqtt-reasons.js';
 import type { BatchAbout, Upstream, UpstreamLimits, UpstreamLink, Verdict } from './upstream.js';
 
 export interface MqttUpstreamOptions {
@@ -21,6 +31,8 @@ export interface MqttUpstreamOptions {
   readonly topic: string;
   readonly gateway: string;
   readonly epoch: string;
+  /** Where the consumer's acknowledgements come; absent: nothing is subscribed to. */
+  readonly ackTopic?: string | undefined;
   /** Set when the payload is a batch in columns, as the MQTT 5 content type. */
   readonly contentType: boolean;
   readonly connectTimeoutMs: number;
@@ -29,46 +41,6 @@ export interface MqttUpstreamOptions {
   readonly onNoSubscribers: 'hold' | 'accept';
   readonly log: Log;
 }
-
-/** MQTT 5 reason codes, §2.4. */
-const NO_MATCHING_SUBSCRIBERS = 0x10;
-const FAILURE_MIN = 0x80;
-const REASONS: Readonly<Record<number, string>> = {
-  128: 'unspecified error',
-  129: 'malformed packet',
-  130: 'protocol error',
-  131: 'implementation specific error',
-  132: 'this MQTT version is not supported',
-  133: 'the client id is not accepted',
-  134: 'bad user name or password',
-  135: 'not authorised',
-  136: 'the server is unavailable',
-  137: 'the server is busy',
-  138: 'banned',
-  139: 'the server is shutting down',
-  141: 'keep alive timeout',
-  142: 'another client connected with the same client id',
-  144: 'the topic name is not accepted',
-  147: 'more batches in flight than the server takes',
-  149: 'the packet is too large for the server',
-  151: 'quota exceeded',
-  152: 'administrative action',
-  153: 'the payload format is not accepted',
-  155: 'QoS 1 is not supported',
-  159: 'too many connections',
-};
-/** CONNACK return codes of 3.1.1, §3.2.2.3. */
-const RETURN_CODES: Readonly<Record<number, string>> = {
-  1: 'this MQTT version is not supported',
-  2: 'the client id is not accepted',
-  3: 'the server is unavailable',
-  4: 'bad user name or password',
-  5: 'not authorised',
-};
-const UNAVAILABLE = new Set([3, 136, 137, 139]);
-/** Topic name invalid, packet too large, payload format invalid: the same batch will fare no better next time. */
-const BATCH_REFUSED = new Set([0x90, 0x95, 0x99]);
-const NOT_AUTHORIZED = 0x87;
 
 /** Without a word from the server about sizes; MQTT's own limit. */
 const PACKET_BYTES_MAX = 268_435_455;
@@ -85,7 +57,7 @@ const nullStore = {
   close: (done?: () => void) => done?.(),
 } as unknown as NonNullable<IClientOptions['outgoingStore']>;
 
-export class MqttUpstream implements Upstream {
+export class MqttUpstream implements Upstream, AckedTransport {
   private readonly options: MqttUpstreamOptions;
 
   constructor(options: MqttUpstreamOptions) {
@@ -96,8 +68,8 @@ export class MqttUpstream implements Upstream {
     return this.options.url;
   }
 
-  async connect(signal: AbortSignal): Promise<UpstreamLink> {
-    const link = new MqttLink(this.options);
+  async connect(signal: AbortSignal, onAck: OnAck = () => {}): Promise<UpstreamLink> {
+    const link = new MqttLink(this.options, onAck);
     const abort = () => link.destroy('the gateway is stopping');
     signal.addEventListener('abort', abort, { once: true });
     try {
@@ -111,6 +83,7 @@ export class MqttUpstream implements Upstream {
 
 class MqttLink implements UpstreamLink {
   private readonly options: MqttUpstreamOptions;
+  private readonly onAck: OnAck;
   private readonly client: MqttClient;
   private readonly answers = new Map<number, number>();
   private readonly waiting = new Set<(error: HoldfastError) => void>();
@@ -121,8 +94,9 @@ class MqttLink implements UpstreamLink {
   forbidden = false;
   limits: UpstreamLimits = { inFlightMax: 0, payloadBytesMax: 0, announced: false };
 
-  constructor(options: MqttUpstreamOptions) {
+  constructor(options: MqttUpstreamOptions, onAck: OnAck) {
     this.options = options;
+    this.onAck = onAck;
     this.closed = new Promise((resolve) => {
       this.finish = resolve;
     });
@@ -142,7 +116,10 @@ class MqttLink implements UpstreamLink {
       incomingStore: nullStore,
       outgoingStore: nullStore,
     };
-    this.client = new MqttClient(() => new AnswerGuard(dial(options.url, options.tls)) as never, settings);
+    this.client = new MqttClient(
+      () => new AnswerGuard(dial(options.url, options.tls), options.ackTopic !== undefined) as never,
+      settings,
+    );
   }
 
   /** Throws `upstream.refused` when the peer says no, `upstream.lost` when there is none or it says nothing. */
@@ -160,23 +137,64 @@ class MqttLink implements UpstreamLink {
         this.forbidden = packet.reasonCode === NOT_AUTHORIZED;
       }
       if (packet.cmd === 'connack') refused = refusal(packet, options);
+      if (packet.cmd === 'publish') this.take(packet);
     });
     const connected = new Promise<void>((resolve) => client.once('connect', () => resolve()));
     client.on('close', () => this.end(this.why ?? 'the connection was closed'));
     // The library's own timer is cleared by any CONNACK, even one that it then does not understand.
     const watchdog = setTimeout(
-      () => this.destroy(`no CONNACK within ${options.connectTimeoutMs} ms`),
+      () => this.destroy(`not connected within ${options.connectTimeoutMs} ms`),
       options.connectTimeoutMs,
     );
     client.connect();
-    const why = await Promise.race([connected, this.closed]);
-    clearTimeout(watchdog);
+    let why: string | undefined;
+    try {
+      why = await Promise.race([connected.then(() => this.subscribe()).then(() => undefined), this.closed]);
+    } catch (error) {
+      this.destroy(messageOf(error));
+      throw error;
+    } finally {
+      clearTimeout(watchdog);
+    }
     if (refused) {
       this.destroy(refused.message);
       throw refused;
     }
     if (why !== undefined) throw new HoldfastError('upstream.lost', why, { values: { url: options.url } });
     this.limits = this.grant();
+  }
+
+  /** Before anything is sent, so that no answer is missed. Rejects with `upstream.refused`. */
+  private subscribe(): Promise<void> {
+    const { ackTopic, url } = this.options;
+    if (ackTopic === undefined) return Promise.resolve();
+    return new Promise((resolve, reject) => {
+      // Handling 2: what the server has kept of an earlier time is not wanted [MQTT5 3.8.3.1].
+      this.client.subscribe(ackTopic, { qos: 1, rh: 2 }, (error, granted = []) => {
+        if (!error && granted[0]?.qos !== undefined && granted[0].qos <= 1) return resolve();
+        const why = `${url} does not let this gateway subscribe to ${ackTopic}, where acknowledgements come`;
+        const refused = new HoldfastError('upstream.refused', why, { cause: error ?? undefined });
+        reject(this.why === undefined ? refused : new HoldfastError('upstream.lost', this.why));
+      });
+    });
+  }
+
+  /**
+   * The library would answer some packets that break the protocol with an exception outside of any call; so it sees none
+   * of them, and what is acknowledged is acknowledged here [MQTT-4.3.2-4].
+   */
+  private take(packet: IPublishPacket): void {
+    const { topic, payload, qos, messageId = 0, retain } = packet;
+    (packet as { cmd: string }).cmd = 'pingreq';
+    if (qos === 2 || (qos === 1 && !(messageId > 0)) || topic !== this.options.ackTopic) {
+      this.destroy('the server broke the protocol: a message that was not subscribed to');
+      return;
+    }
+    if (qos === 1) {
+      const { protocolVersion } = this.options;
+      this.client.stream.write(generate({ cmd: 'puback', messageId, reasonCode: 0 }, { protocolVersion }));
+    }
+    this.onAck(Buffer.from(payload), retain);
   }
 
   /**
@@ -258,19 +276,4 @@ class MqttLink implements UpstreamLink {
     const userProperties = { gw: gateway, ep: epoch, f: String(first), l: String(last) };
     return { properties: { ...(contentType ? { contentType: BATCH_CONTENT_TYPE } : {}), userProperties } };
   }
-}
-
-function reason(code: number | undefined): string {
-  return code === undefined ? 'no reason given' : (REASONS[code] ?? `reason code ${code}`);
-}
-
-function refusal(packet: IConnackPacket, { url, protocolVersion }: MqttUpstreamOptions): HoldfastError | undefined {
-  const code = (protocolVersion === 5 ? packet.reasonCode : packet.returnCode) ?? 0;
-  if (code === 0) {
-    if (packet.properties?.maximumQoS !== 0) return undefined;
-    return new HoldfastError('upstream.refused', `${url} grants QoS 0 only, which acknowledges nothing`);
-  }
-  const text = (protocolVersion === 5 ? REASONS : RETURN_CODES)[code] ?? `code ${code}`;
-  const error = UNAVAILABLE.has(code) ? 'upstream.lost' : 'upstream.refused';
-  return new HoldfastError(error, `${url} refused the connection: ${text}`, { values: { code } });
 }

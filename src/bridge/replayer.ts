@@ -16,6 +16,8 @@ import type { Upstream, UpstreamLink } from './upstream.js';
 
 /** A link that has lasted this long and brought an acknowledgement was a good one: the next wait starts small again. */
 const STABLE_LINK_MS = 10_000;
+/** A cloud that asks for a longer pause is tried all the same: nobody might look at it before the spool is full. */
+const PAUSE_MS_MAX = 10 * 60_000;
 /** An accused row is compared with rows 1, 2, 4 … 512 places behind it. */
 const CONFRONTATIONS = 10;
 const CONFRONT_BYTES_MAX = 4 * 1024 * 1024;
@@ -65,15 +67,17 @@ export class Replayer {
   /** `rows` is the spool's depth now, which the drain's speed is estimated from. */
   status(rows: number): UpstreamStatus {
     const { state, since, cause, lastAckAt, totals } = this;
+    const { url, acks } = this.options.upstream;
     this.rate.sample(rows);
     return {
       state,
       since,
       cause,
-      url: this.options.upstream.url,
+      url,
       batchesInFlight: this.carrier?.batchesInFlight ?? 0,
       ...totals,
       lastAckAt,
+      ...(acks && { acks }),
       drainEtaMs: this.rate.etaMs(rows),
     };
   }
@@ -89,14 +93,15 @@ export class Replayer {
     while (!signal.aborted) {
       const startedAt = this.options.clock.mono();
       const before = this.totals.rowsAcknowledged;
-      await this.connectAndCarry();
+      const pauseMs = await this.connectAndCarry();
       const good = this.totals.rowsAcknowledged > before && this.options.clock.mono() - startedAt >= STABLE_LINK_MS;
       if (good) backoff.reset();
-      await sleep(backoff.next(), signal);
+      await sleep(Math.max(backoff.next(), Math.min(pauseMs, PAUSE_MS_MAX)), signal);
     }
   }
 
-  private async connectAndCarry(): Promise<void> {
+  /** Resolves with how long the cloud wants to be left alone. */
+  private async connectAndCarry(): Promise<number> {
     const { upstream, log } = this.options;
     const { signal } = this.stopping;
     const { url } = upstream;
@@ -106,12 +111,12 @@ export class Replayer {
       this.totals.connects++;
       log.info({ url, ...link.limits }, 'The upstream is connected');
       if (this.state !== 'held') this.become('online', null);
-      if (!(await this.confront(link))) return;
+      if (!(await this.confront(link))) return 0;
       const carrier = new Carrier(link, this.released, cautionOf(this.suspicion), this.options, this.events());
       this.carrier = carrier;
-      const { why, suspect } = await carrier.run();
+      const { why, suspect, pauseMs } = await carrier.run();
       this.released = carrier.released;
-      if (signal.aborted) return;
+      if (signal.aborted) return 0;
       if (suspect) {
         const type = suspect.named ? 'refused' : 'dropped';
         this.suspect({ type, batch: suspect, alone: suspect.alone, cause: why });
@@ -119,11 +124,13 @@ export class Replayer {
       if (link.forbidden) this.become('held', why);
       log.warn({ url, cause: why }, 'The upstream link has ended');
       if (this.state !== 'held') this.become('backoff', why);
+      return pauseMs;
     } catch (error) {
-      if (signal.aborted) return;
+      if (signal.aborted) return 0;
       const cause = messageOf(error);
       if (cause !== this.cause) log.warn({ url, cause }, 'The upstream cannot be reached');
       this.become(error instanceof HoldfastError && error.code === 'upstream.refused' ? 'held' : 'backoff', cause);
+      return error instanceof HoldfastError ? Number(error.values.retryAfterMs ?? 0) : 0;
     } finally {
       this.carrier = undefined;
     }
@@ -195,7 +202,7 @@ export class Replayer {
         this.become('held', cause);
       },
       released: (upTo) => this.suspect({ type: 'released', upTo }),
-      stalled: () => this.become('stalled', 'connected, but no acknowledgement comes'),
+      stalled: (cause) => this.become('stalled', cause),
     };
   }
 

@@ -1,8 +1,11 @@
-/** What the replayer needs of a way to the cloud. MQTT is the first; anything that can say "taken" for a batch can follow. */
+/** What the replayer needs of a way to the cloud: something that can say "taken" for a batch. */
 
 export interface UpstreamLimits {
-  /** Batches that may be unacknowledged at once. */
+  /** Batches that may be unanswered at once. May grow while the link is used. */
   readonly inFlightMax: number;
+  /** Rows and bytes of all batches that may be unanswered at once; absent: no limit but the number of batches. */
+  readonly inFlightRowsMax?: number;
+  readonly inFlightBytesMax?: number;
   /** Bytes of one batch's payload. */
   readonly payloadBytesMax: number;
   /** Whether the peer said so. If not, nothing larger than what is configured is risked: it could end every link. */
@@ -12,8 +15,11 @@ export interface UpstreamLimits {
 export type Verdict =
   /** The cloud has it. */
   | { readonly kind: 'taken' }
-  /** The cloud does not want it now; the reason is for the operator. Everything is kept and tried again, later. */
-  | { readonly kind: 'held'; readonly cause: string }
+  /**
+   * The cloud does not want it now; the reason is for the operator. Everything is kept and tried again, later, and not
+   * before `retryAfterMs` where the cloud has asked for a pause.
+   */
+  | { readonly kind: 'held'; readonly cause: string; readonly retryAfterMs?: number }
   /** The cloud will not take this batch, now or later. */
   | { readonly kind: 'refused'; readonly cause: string };
 
@@ -28,6 +34,11 @@ export interface UpstreamLink {
   readonly blamed?: boolean;
   /** Set when the peer has ended the link because this gateway may not do what it did; that is no batch's fault. */
   readonly forbidden?: boolean;
+  /**
+   * Set by a link that watches over its peer and sends again by itself what is not answered, so that silence is no reason
+   * to end it: what it waits for, in words.
+   */
+  waitingFor?(): string;
   /** Ends the link in order; what is in flight is lost to this link. */
   close(): Promise<void>;
   /** Ends the link now, because the peer does not answer. */
@@ -42,6 +53,11 @@ export interface BatchAbout {
 
 export interface Upstream {
   readonly url: string;
-  /** Throws `upstream.lost` when there is no peer and `upstream.refused` when there is one that says no. */
+  /** For the status: what the consumer has said, by what became of it. */
+  readonly acks?: Readonly<Record<string, number>>;
+  /**
+   * Throws `upstream.lost` when there is no peer and `upstream.refused` when there is one that says no. `values.retryAfterMs`
+   * of the error is how long the peer wants to be left alone.
+   */
   connect(signal: AbortSignal): Promise<UpstreamLink>;
 }

@@ -9,6 +9,7 @@ import { createLog } from '../lib/log.js';
 import type { CliCommand } from './command.js';
 import { historianOptions } from './historian-options.js';
 import { ingestStatusCommand } from './ingest-status.js';
+import { brokerOf } from './source-options.js';
 import { aborted } from './until.js';
 
 export const ingest: CliCommand = (program, act) => {
@@ -17,7 +18,7 @@ export const ingest: CliCommand = (program, act) => {
     .command('ingest')
     .description('run the cloud side: batches from the broker into the historian, until SIGTERM')
     .option('--config <file>', 'config file (required)')
-    .option('--json', 'print one line {ready, web} once it is open, and the final status')
+    .option('--json', 'print one line {ready, web, http} once it is open, and the final status')
     .action(
       act(async (io, options: { config?: string; json?: boolean }) => {
         if (options.config === undefined)
@@ -30,7 +31,8 @@ export const ingest: CliCommand = (program, act) => {
         try {
           const pages = config.web && (await IngestPages.open(config.web.listen, running, log));
           const web = pages?.url ?? null;
-          if (options.json) io.out(JSON.stringify({ ready: true, web }));
+          const http = running.httpUrl;
+          if (options.json) io.out(JSON.stringify({ ready: true, web, http }));
           else io.out(`ingest ${config.ingest.id} is open${web ? `: ${web}` : ''}`);
           failure = (await Promise.race([aborted(io.stop), running.failed])) ?? undefined;
           await pages?.close();
@@ -45,23 +47,13 @@ export const ingest: CliCommand = (program, act) => {
   ingestStatusCommand(command, act);
 };
 
-function optionsOf({ source, historian, reconcile }: IngestConfig): IngestOptions {
+function optionsOf({ ingest, source, historian, reconcile }: IngestConfig): IngestOptions {
+  const { http } = ingest;
   return {
     historian: historianOptions(historian),
     rollupEveryMs: historian.rollupEvery,
     outages: { afterMs: reconcile.afterOutage, withinMs: reconcile.within },
-    broker: {
-      url: source.url,
-      protocolVersion: source.protocolVersion,
-      clientId: source.clientId,
-      ...(source.username === undefined ? {} : { username: source.username }),
-      ...(source.password === undefined ? {} : { password: readSecret(source.password) }),
-      ...(source.tls === undefined ? {} : { tls: source.tls }),
-      topics: [source.topic],
-      sessionExpiryS: Math.round(source.sessionExpiry / 1000),
-      connectTimeoutMs: source.connectTimeout,
-      keepaliveS: Math.max(1, Math.round(source.keepalive / 1000)),
-      backoff: { minMs: source.backoff.min, maxMs: source.backoff.max },
-    },
+    ...(source && { broker: brokerOf(source), acks: { policy: source.ack, topic: source.ackTopic } }),
+    ...(http && { http: { ...http, tokens: http.tokens && (() => http.tokens!.map(readSecret)) } }),
   };
 }

@@ -5,6 +5,7 @@ import { systemClock } from '../lib/clock.js';
 import { EXIT } from '../lib/errors.js';
 import type { CliCommand } from './command.js';
 import { historianOptions } from './historian-options.js';
+import { requestMissing } from './request-missing.js';
 import { iso, parseWindow, rangesText, TIME_HELP } from './window.js';
 
 interface Flags {
@@ -13,6 +14,7 @@ interface Flags {
   readonly to?: string;
   readonly asset?: string;
   readonly json?: boolean;
+  readonly request?: boolean;
 }
 
 const HELP = `
@@ -28,13 +30,16 @@ export const reconcile: CliCommand = (program, act) => {
     .requiredOption('--from <time>', `start, widened to the hour: ${TIME_HELP}`)
     .option('--to <time>', 'end, not in it; default: now')
     .option('--asset <id>', 'this asset only')
+    .option('--request', 'first ask the gateways for what has not arrived, and wait for their answers')
     .option('--json', 'one object per hour and metric, then one with the totals')
     .addHelpText('after', HELP)
     .action(
-      act(async (io, { config, from, to, asset, json }: Flags) => {
+      act(async (io, { config, from, to, asset, json, request }: Flags) => {
         const window = { ...parseWindow(from, to, systemClock.now()), asset };
-        const records = await openRecords(historianOptions(loadIngestConfig(config).historian));
+        const { historian, source } = loadIngestConfig(config);
+        const records = await openRecords(historianOptions(historian));
         try {
+          if (request) await requestMissing(source, records, io, json);
           const totals = { complete: 0, findings: 0, uncounted: 0, expected: 0, missing: 0, extra: 0 };
           const groups = new Map<string, HourResult[]>();
           const unknown = new Map<string, HourResult['unknown']>();

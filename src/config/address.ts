@@ -3,7 +3,16 @@ import * as z from 'zod';
 import { assert } from '../lib/assert.js';
 
 /** The port that a URL without one means. */
-const DEFAULT_PORT = { mqtt: 1883, mqtts: 8883, ws: 80, wss: 443, tcp: 502, 'rtu+tcp': 502 } as const;
+const DEFAULT_PORT = {
+  mqtt: 1883,
+  mqtts: 8883,
+  ws: 80,
+  wss: 443,
+  http: 80,
+  https: 443,
+  tcp: 502,
+  'rtu+tcp': 502,
+} as const;
 type Scheme = keyof typeof DEFAULT_PORT;
 
 export interface Endpoint {
@@ -16,7 +25,7 @@ export interface Endpoint {
 interface UrlRules {
   /** Port 0, any free port: for what we listen on, never for what we connect to. */
   readonly freePort?: boolean;
-  /** A path behind the host, which WebSocket servers have. */
+  /** A path behind the host, which WebSocket and HTTP servers have. */
   readonly path?: boolean;
 }
 
@@ -86,7 +95,8 @@ export function urlFault(text: string, schemes: readonly Scheme[], rules: UrlRul
     return 'must not contain credentials; write them as username and password';
   if (parsed.port === '0' && !rules.freePort) return 'must name a port; 0 is only for listeners';
   const path = parsed.pathname.replace(/^\/$/, '');
-  if (path !== '' && !(rules.path && parsed.protocol.startsWith('ws'))) return `must not have a path, found ${path}`;
+  if (path !== '' && !(rules.path && /^(wss?|https?):$/.test(parsed.protocol)))
+    return `must not have a path, found ${path}`;
   return parsed.hash === '' && (parsed.search === '' || rules.path)
     ? undefined
     : 'must end behind the port or the path';

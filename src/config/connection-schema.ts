@@ -75,7 +75,7 @@ export const connection = {
   clientId: z.string().min(1).max(256).optional(),
   username: z.string().min(1).optional().describe('User name.'),
   password: secret.optional().describe('Password: a text, {file: ...}, {env: ...} or {credential: ...}.'),
-  tls: tls.optional().describe('TLS settings for mqtts:// and wss://.'),
+  tls: tls.optional().describe('TLS settings for mqtts:// and wss://, and https:// where there is such a url.'),
   connectTimeout: duration('100ms', '10m')
     .prefault('20s')
     .describe('Time for connecting, from the first byte to CONNACK.'),
@@ -90,7 +90,7 @@ export const connection = {
 /** Settings of a connection that contradict each other. */
 export function checkConnection(value: Connection, context: z.core.$RefinementCtx): void {
   const scheme = tryEndpoint(value.url)?.scheme;
-  if (value.tls && (scheme === 'mqtt' || scheme === 'ws'))
+  if (value.tls && (scheme === 'mqtt' || scheme === 'ws' || scheme === 'http'))
     context.addIssue({ code: 'custom', path: ['tls'], message: `has no effect with ${scheme}://; use ${scheme}s://` });
   // [MQTT-3.1.2-22], lifted in MQTT 5.
   if (value.password && value.username === undefined && value.protocolVersion === 4)

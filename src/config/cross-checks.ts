@@ -18,7 +18,7 @@ export function crossCheck(data: unknown): Finding[] {
 
 function* portsTakenTwice(data: unknown): Generator<Finding> {
   const taken: { path: Path; endpoint: Endpoint }[] = [];
-  for (const pattern of ['broker.listeners.*.url', 'web.listen'])
+  for (const pattern of ['broker.listeners.*.url', 'ingest.http.listen', 'web.listen'])
     for (const { path, value } of select(data, pattern)) {
       const endpoint = tryEndpoint(value);
       if (!endpoint) continue;

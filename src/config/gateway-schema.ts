@@ -1,10 +1,11 @@
 import * as z from 'zod';
 import { listenAddress } from './address.js';
-import { checkConnection, connection, count, id, log, path } from './connection-schema.js';
+import { count, id, log, path } from './connection-schema.js';
 import { listener } from './listener-schema.js';
 import { reader } from './reader-schema.js';
 import { topicFilter, topicTemplate, withGateway } from './topics.js';
 import { duration, size } from './units.js';
+import { isHttp, upstream } from './upstream-schema.js';
 
 /** Remaining length of an MQTT packet, four bytes of seven bits [MQTT-2.1.4]. */
 const PACKET_MAX = `${2 ** 28 - 1}B`;
@@ -125,32 +126,6 @@ const spool = z
   .prefault({})
   .describe('The durable queue.');
 
-const upstream = z
-  .strictObject({
-    ...connection,
-    clientId: connection.clientId.describe('MQTT client id. Default: holdfast-{gateway.id}.'),
-    preset: z.enum(['generic']).prefault('generic').describe('Kind of the broker.'),
-    topic: topicTemplate([], ['gateway']).prefault('edge/{gateway}/batch').describe('Topic of the batches.'),
-    format: z
-      .enum(['columns', 'rows-json', 'rows-msgpack'])
-      .prefault('columns')
-      .describe('columns: compact msgpack columns. rows-json, rows-msgpack: one record per reading.'),
-    compression: z.enum(['gzip', 'none']).prefault('gzip').describe('Compression of a batch.'),
-    batchRowsMax: count(1, 100_000).prefault(500).describe('Rows in one batch.'),
-    batchBytesMax: size('1KiB', PACKET_MAX).prefault('128KiB').describe('Size of one batch.'),
-    // [MQTT-3.1.2.11.3] Receive Maximum has 16 bits.
-    inFlightMax: count(1, 65_535).prefault(16).describe('Batches sent and not yet acknowledged.'),
-    linger: duration('0ms', '1h').prefault('1s').describe('Longest wait of a row for others to fill its batch.'),
-    ack: z.enum(['puback']).prefault('puback').describe("What counts as delivered: the broker's PUBACK."),
-    ackTimeout: duration('100ms', '1h').prefault('20s').describe('Time for an acknowledgement before reconnecting.'),
-    onNoSubscribers: z
-      .enum(['hold', 'accept'])
-      .prefault('hold')
-      .describe('A broker without a subscriber for the batches: hold keeps them and tries again, accept lets them go.'),
-  })
-  .superRefine(checkConnection)
-  .describe('The broker in the cloud.');
-
 const gateway = z
   .strictObject({
     id: id.describe('Name of this gateway, unique among all that send to the same cloud.'),
@@ -176,11 +151,20 @@ export const gatewaySchema = z
   .transform((config) => {
     const { id, dataDir } = config.gateway;
     const { path = `${dataDir}/spool.db`, ...spool } = config.spool;
-    const { url, protocolVersion, clientId = `holdfast-${id}`, topic, ...upstream } = config.upstream;
+    const { url, protocolVersion, clientId = `holdfast-${id}`, topic, ackTopic, ...upstream } = config.upstream;
+    const ack = upstream.ack ?? (isHttp(url) ? 'app' : 'puback');
     return {
       ...config,
       spool: { path, ...spool },
-      upstream: { url, protocolVersion, clientId, topic: withGateway(topic, id), ...upstream },
+      upstream: {
+        url,
+        protocolVersion,
+        clientId,
+        topic: withGateway(topic, id),
+        ackTopic: withGateway(ackTopic, id),
+        ...upstream,
+        ack,
+      },
       readers: config.readers.map((reader) => ({
         ...reader,
         topic: withGateway(reader.topic, id),

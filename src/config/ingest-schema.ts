@@ -2,24 +2,57 @@ import * as z from 'zod';
 import { listenAddress } from './address.js';
 import { checkConnection, connection, count, id, log, path } from './connection-schema.js';
 import { secret } from './secret.js';
-import { sharedTopicFilter } from './topics.js';
-import { duration } from './units.js';
+import { sharableFilter, topicTemplate } from './topics.js';
+import { duration, size } from './units.js';
 
 const source = z
   .strictObject({
     ...connection,
     clientId: connection.clientId.describe('MQTT client id. Default: holdfast-{ingest.id}.'),
-    topic: sharedTopicFilter
+    topic: sharableFilter
       .prefault('edge/+/batch')
-      .describe(
-        "Topic filter of the gateways' batches. Workers of one group share them: $share/historian/edge/+/batch.",
-      ),
+      .describe("Topic filter of the gateways' batches; $share/GROUP/FILTER for several workers."),
+    ack: z
+      .enum(['asked', 'always', 'never'])
+      .prefault('asked')
+      .describe('Which gateways are told what is stored: those whose batches ask for it (ack: app), all, or none.'),
+    ackTopic: topicTemplate(['gateway']).prefault('edge/{gateway}/ack').describe('Topic on which they are told.'),
     sessionExpiry: duration('1m')
       .prefault('1d')
       .describe('How long the broker keeps batches for an ingest that is away.'),
   })
   .superRefine(checkConnection)
-  .describe('The broker that the gateways send to.');
+  .describe('The broker that the gateways send to. Absent: batches come by HTTP only.');
+
+const http = z
+  .strictObject({
+    listen: listenAddress.prefault('127.0.0.1:8443').describe('HOST:PORT of the endpoint.'),
+    path: z
+      .string()
+      .regex(/^\/[A-Za-z0-9._~/-]*$/, { error: 'expected a path like /ingest' })
+      .prefault('/ingest')
+      .describe('Path of the endpoint.'),
+    tokens: z
+      .array(secret)
+      .min(1)
+      .optional()
+      .describe('Bearer tokens that are let in: each a text, {file: ...}, {env: ...} or {credential: ...}.'),
+    anonymous: z.boolean().prefault(false).describe('Whether batches are taken from everybody, without a token.'),
+    tls: z
+      .strictObject({
+        cert: path.describe("File with the endpoint's certificate and its intermediates (PEM)."),
+        key: path.describe('File with the key of the certificate (PEM).'),
+      })
+      .optional()
+      .describe('Certificate of the endpoint. Absent: HTTP, for a proxy in front of it.'),
+    bodyBytesMax: size('1KiB', '256MiB').prefault('16MiB').describe('Size of one batch.'),
+  })
+  .superRefine(({ tokens, anonymous }, context) => {
+    const complain = (key: string, message: string) => context.addIssue({ code: 'custom', path: [key], message });
+    if (!tokens && !anonymous) complain('tokens', 'needed, or anonymous: true to take batches from everybody');
+    if (tokens && anonymous) complain('anonymous', 'contradicts tokens');
+  })
+  .describe('Endpoint for gateways that send by HTTP. Absent: none.');
 
 const historian = z
   .strictObject({
@@ -68,6 +101,7 @@ const ingest = z
   .strictObject({
     id: id.describe('Name of this ingest.'),
     dataDir: path.prefault('./historian').describe('Folder of everything that is kept, relative to the config file.'),
+    http: http.optional(),
   })
   .describe('This ingest.');
 
@@ -76,7 +110,7 @@ export const ingestSchema = z
   .strictObject({
     ingest,
     log,
-    source,
+    source: source.optional(),
     historian,
     reconcile,
     web: z
@@ -84,16 +118,23 @@ export const ingestSchema = z
       .optional()
       .describe('Status page, metrics and health. Absent: none.'),
   })
+  .superRefine(({ ingest, source }, context) => {
+    if (!source && !ingest.http)
+      context.addIssue({ code: 'custom', path: ['source'], message: 'needed, or ingest.http for batches by HTTP' });
+  })
   .transform((config) => {
     const { id, dataDir } = config.ingest;
-    const { url, protocolVersion, clientId = `holdfast-${id}`, ...source } = config.source;
     const { type, path, ...rest } = config.historian;
     const file = type === 'sqlite' ? { path: path ?? `${dataDir}/historian.db` } : {};
     return {
       ...config,
-      source: { url, protocolVersion, clientId, ...source },
+      source: config.source && withClientId(config.source, `holdfast-${id}`),
       historian: { type, ...file, ...rest },
     };
   });
+
+function withClientId({ url, protocolVersion, clientId, ...rest }: z.output<typeof source>, byDefault: string) {
+  return { url, protocolVersion, clientId: clientId ?? byDefault, ...rest };
+}
 
 export type IngestConfig = z.output<typeof ingestSchema>;

@@ -9,7 +9,7 @@ import { ConfigError, type Problem } from './problem.js';
 import { Secret } from './secret.js';
 import { ConfigSource, type Path } from './source.js';
 import { Substitution } from './substitute.js';
-import { connectionWarnings, gatewayWarnings, secretWarnings, type Warning } from './warnings.js';
+import { gatewayWarnings, ingestWarnings, secretWarnings, type Warning } from './warnings.js';
 
 export type Config =
   | { readonly kind: 'gateway'; readonly config: GatewayConfig }
@@ -60,7 +60,7 @@ function checkGateway(source: ConfigSource): Extract<Checked, { kind: 'gateway' 
 
 function checkIngest(source: ConfigSource): Extract<Checked, { kind: 'ingest' }> {
   const { config, literals } = validate(source, ingestSchema);
-  return { kind: 'ingest', config, warnings: told(source, literals, connectionWarnings('source', config.source)) };
+  return { kind: 'ingest', config, warnings: told(source, literals, ingestWarnings(config)) };
 }
 
 function validate<S extends z.ZodType>(source: ConfigSource, schema: S): { config: z.output<S>; literals: Path[] } {

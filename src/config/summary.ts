@@ -4,7 +4,12 @@ import type { Config } from './loader.js';
 export function summaryOf({ kind, config }: Config): string {
   if (kind === 'ingest') {
     const { ingest, source, historian } = config;
-    return `ingest ${ingest.id}: ${source.topic} from ${source.url} into ${historian.type}`;
+    const { http } = ingest;
+    const doors = [
+      ...(source ? [`${source.topic} from ${source.url}`] : []),
+      ...(http ? [`${http.tls ? 'HTTPS' : 'HTTP'} on ${http.listen}${http.path}`] : []),
+    ];
+    return `ingest ${ingest.id}: ${doors.join(' and ')} into ${historian.type}`;
   }
   const { gateway, broker, readers, upstream } = config;
   const devices = readers.flatMap((reader) => reader.devices);

@@ -11,15 +11,15 @@ export const topicFilter = z.string().superRefine((filter, context) => {
   if (fault) context.addIssue({ code: 'custom', message: fault });
 });
 
-/** A topic filter, or one that several workers share [MQTT5-4.8.2]: `$share/GROUP/FILTER`. */
-export const sharedTopicFilter = z.string().superRefine((filter, context) => {
-  const [, group, own] = /^\$share\/([^/]*)\/(.*)$/s.exec(filter) ?? [undefined, undefined, filter];
-  const groupFault =
-    group === '' || (group !== undefined && /[+#]/.test(group))
-      ? 'the group of a shared subscription must not be empty or contain a wildcard'
-      : undefined;
-  const fault = groupFault ?? topicFault(own as string) ?? wildcardFault(own as string);
-  if (fault) context.addIssue({ code: 'custom', message: fault });
+const SHARED = /^\$share\/([^/+#]+)\/(.+)$/s;
+
+/** The same where several workers may divide the messages among them: `$share/GROUP/FILTER` [MQTT5 4.8.2]. */
+export const sharableFilter = z.string().superRefine((filter, context) => {
+  const shared = SHARED.exec(filter);
+  const plain = shared?.[2] ?? filter;
+  const fault = filter.startsWith('$share/') && !shared ? 'expected $share/GROUP/FILTER' : topicFault(plain);
+  const problem = fault ?? wildcardFault(plain);
+  if (problem) context.addIssue({ code: 'custom', message: problem });
 });
 
 /**

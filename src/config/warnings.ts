@@ -2,7 +2,9 @@ import { statSync } from 'node:fs';
 import { endpointOf, isLoopback } from './address.js';
 import type { Connection } from './connection-schema.js';
 import type { GatewayConfig } from './gateway-schema.js';
+import type { IngestConfig } from './ingest-schema.js';
 import type { ReaderConfig } from './reader-schema.js';
+import type { Secret } from './secret.js';
 import type { Path } from './source.js';
 import { covers } from './topics.js';
 
@@ -52,9 +54,25 @@ function* accessWarnings({ listeners, passwordFile, aclFile }: GatewayConfig['br
     };
 }
 
+/** The same for an ingest. */
+export function* ingestWarnings({ ingest, source }: IngestConfig): Generator<Warning> {
+  if (source) yield* connectionWarnings('source', source);
+  const { http } = ingest;
+  if (!http || isLoopback(endpointOf(http.listen).host)) return;
+  if (http.anonymous)
+    yield { path: ['ingest', 'http', 'anonymous'], message: 'anybody who reaches the endpoint may write readings' };
+  if (http.tokens && !http.tls)
+    yield { path: ['ingest', 'http', 'listen'], message: 'tokens travel unencrypted unless a proxy adds TLS; see tls' };
+}
+
 /** A password or readings that anybody on the way can read. */
-export function* connectionWarnings(key: string, { url, password }: Connection): Generator<Warning> {
+export function* connectionWarnings(
+  key: string,
+  { url, password, token }: Connection & { readonly token?: Secret | undefined },
+): Generator<Warning> {
   const { scheme, host } = endpointOf(url);
+  if (token && scheme === 'http' && !isLoopback(host))
+    yield { path: [key, 'url'], message: 'the token travels unencrypted; use https://' };
   if (password && (scheme === 'mqtt' || scheme === 'ws') && !isLoopback(host))
     yield { path: [key, 'url'], message: `the password travels unencrypted; use ${scheme}s://` };
 }

@@ -6,24 +6,20 @@
  */
 import { statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { Batcher } from '../bridge/batcher.js';
 import { Intake } from '../bridge/intake.js';
-import { MqttUpstream } from '../bridge/mqtt-upstream.js';
 import { ReadingMap } from '../bridge/reading-map.js';
-import { Replayer } from '../bridge/replayer.js';
 import { TallySender } from '../bridge/tally-sender.js';
 import { Classes } from '../bridge/when-full.js';
 import type { Admit } from '../broker/admit.js';
 import { Broker } from '../broker/broker.js';
 import type { GatewayConfig } from '../config/gateway-schema.js';
-import { readSecret } from '../config/secret.js';
 import { type Clock, systemClock } from '../lib/clock.js';
 import { Closer } from '../lib/closer.js';
 import { type HoldfastError, messageOf } from '../lib/errors.js';
 import { makeFolder } from '../lib/folder.js';
 import type { Log } from '../lib/log.js';
 import { version } from '../lib/version.js';
-import type { GatewayId, Millis } from '../model/ids.js';
+import type { Millis } from '../model/ids.js';
 import type { GatewayStatus } from '../model/status.js';
 import { Spool } from '../spool/spool.js';
 import { layoutOf, SPOOL_BYTES_MIN } from '../store/layout.js';
@@ -34,6 +30,7 @@ import { WebServer } from '../web/server.js';
 import { openAccess } from './access.js';
 import { damageGaps } from './damage-gaps.js';
 import { GATEWAY_METRICS } from './metrics.js';
+import { openReplayer } from './open-replayer.js';
 import { downtimeGaps, ReaderSet } from './reader-set.js';
 import { SpoolRoom } from './spool-room.js';
 import { gatewayStatus } from './status.js';
@@ -250,40 +247,4 @@ function admitting(intake: Intake, readers: ReaderSet): Admit {
       done(error, results, at);
       if (!error && message.sender !== null) readers.offer(message);
     });
-}
-
-function openReplayer(config: GatewayConfig, spool: Spool, timings: Timings, clock: Clock, log: Log): Replayer {
-  const { upstream } = config;
-  const gateway = config.gateway.id as GatewayId;
-  const { format, compression } = upstream;
-  return new Replayer({
-    spool,
-    upstream: timings.upstream(
-      new MqttUpstream({
-        url: upstream.url,
-        protocolVersion: upstream.protocolVersion,
-        clientId: upstream.clientId,
-        username: upstream.username,
-        password: upstream.password && readSecret(upstream.password),
-        tls: upstream.tls,
-        topic: upstream.topic,
-        gateway,
-        epoch: spool.epoch,
-        contentType: format === 'columns',
-        connectTimeoutMs: upstream.connectTimeout,
-        keepaliveMs: upstream.keepalive,
-        onNoSubscribers: upstream.onNoSubscribers,
-        log,
-      }),
-    ),
-    batcher: new Batcher({ source: { gateway, epoch: spool.epoch }, format, compression }),
-    batchRowsMax: upstream.batchRowsMax,
-    batchBytesMax: upstream.batchBytesMax,
-    inFlightMax: upstream.inFlightMax,
-    lingerMs: upstream.linger,
-    ackTimeoutMs: upstream.ackTimeout,
-    backoff: { minMs: upstream.backoff.min, maxMs: upstream.backoff.max },
-    clock,
-    log,
-  });
 }

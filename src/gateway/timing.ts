@@ -30,21 +30,21 @@ export class Timings {
     };
   }
 
-  upstream(inner: Upstream): Upstream {
-    return {
-      url: inner.url,
-      connect: async (signal) => {
-        const link = await inner.connect(signal);
-        const send = link.send.bind(link);
-        link.send = async (payload, about) => {
-          const since = this.clock.mono();
-          const verdict = await send(payload, about);
-          if (verdict.kind === 'taken') this.upstreamAck.observe(this.since(since));
-          return verdict;
-        };
-        return link;
-      },
+  /** The same upstream, with each acknowledgement timed. */
+  upstream(upstream: Upstream): Upstream {
+    const connect = upstream.connect.bind(upstream);
+    upstream.connect = async (signal) => {
+      const link = await connect(signal);
+      const send = link.send.bind(link);
+      link.send = async (payload, about) => {
+        const since = this.clock.mono();
+        const verdict = await send(payload, about);
+        if (verdict.kind === 'taken') this.upstreamAck.observe(this.since(since));
+        return verdict;
+      };
+      return link;
     };
+    return upstream;
   }
 
   private since(mono: number): number {

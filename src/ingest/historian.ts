@@ -1,5 +1,6 @@
 import type { HoldfastError } from '../lib/errors.js';
 import type { Epoch, GatewayId, Millis, Seq } from '../model/ids.js';
+import type { Source } from '../model/row.js';
 import type { Batch } from '../wire/batch.js';
 import type { SeqRange } from './ledger.js';
 import type { Rollups } from './rollups.js';
@@ -26,6 +27,8 @@ export interface Historian {
   readonly rollups: Rollups;
   /** What has arrived, per gateway and epoch. */
   ledger(): readonly LedgerEntry[];
+  /** The same for one of them, of what is committed; undefined before its first batch. */
+  entry(source: Source): LedgerEntry | undefined;
   /** Resolves when the store may not be written any more before the process has been started anew. */
   readonly broken: Promise<HoldfastError>;
   close(): Promise<void>;

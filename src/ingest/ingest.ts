@@ -6,9 +6,15 @@ import { type Log, RateLimit } from '../lib/log.js';
 import type { Millis } from '../model/ids.js';
 import type { Batch } from '../wire/batch.js';
 import { decodeBatch } from '../wire/decode.js';
+import { identityOf } from '../wire/identity.js';
+import { TopicTemplate } from '../wire/topic-template.js';
+import { ackOf } from './ack-of.js';
+import { type AckPolicy, AckSender } from './ack-sender.js';
 import type { Historian } from './historian.js';
+import { HttpDoor, type HttpDoorOptions } from './http-door.js';
 import { type HistorianOptions, openHistorian } from './open-historian.js';
 import type { OutageRules } from './outages.js';
+import type { Receipt } from './receipt.js';
 import { reconcileInThread } from './reconcile-thread.js';
 import { RollupKeeper } from './rollups.js';
 import { type IngestStatus, ingestStatus } from './status.js';
@@ -18,7 +24,12 @@ import { Work } from './work.js';
 
 export interface IngestOptions {
   readonly historian: HistorianOptions;
-  readonly broker: SubscriberOptions;
+  /** The broker that batches come from; absent: they come by HTTP only. */
+  readonly broker?: SubscriberOptions;
+  /** What gateways are told of what is stored. Default: those that ask, on `edge/{gateway}/ack`. */
+  readonly acks?: { readonly policy: AckPolicy; readonly topic: string };
+  /** The endpoint for batches by HTTP. */
+  readonly http?: HttpDoorOptions;
   /** How often late readings are worked into the hourly rollups. */
   readonly rollupEveryMs?: number;
   /** When an outage is to be proved complete by itself; absent: never. */
@@ -28,13 +39,14 @@ export interface IngestOptions {
   readonly clock?: Clock;
 }
 
+const ACKS = { policy: 'asked', topic: 'edge/{gateway}/ack' } as const;
 const CLOSE_BUDGET_MS = 5000;
 const ROLLUP_EVERY_MS = 60_000;
 /** Longer than any outage: only holes are watched. */
 const NEVER: OutageRules = { afterMs: Number.POSITIVE_INFINITY, withinMs: Number.POSITIVE_INFINITY };
 
 /**
- * The cloud side: takes batches from the broker, stores them, and acknowledges each only after the commit that holds it.
+ * The cloud side: takes batches from the broker and by HTTP, stores them, and acknowledges each only after the commit that holds it.
  * Bytes that cannot be read or stored as a batch are kept aside first and acknowledged then, so they block nothing.
  */
 export class Ingest {
@@ -49,6 +61,7 @@ export class Ingest {
   private readonly watch: Watch;
   private readonly startedAt: Millis;
   private subscriber: Subscriber | undefined;
+  private door: HttpDoor | undefined;
   private storeProblem: string | undefined;
 
   private constructor(historian: Historian, options: IngestOptions, clock: Clock, log: Log) {
@@ -79,10 +92,12 @@ export class Ingest {
     ingest.closer.push('rollups', () => keeper.close());
     keeper.start(historian.rollups, options.rollupEveryMs ?? ROLLUP_EVERY_MS, clock, log);
     try {
-      const deliver = (topic: string, payload: Uint8Array) => ingest.deliver(topic, payload);
-      const subscriber = Subscriber.open({ clock, ...options.broker }, deliver, log);
-      ingest.closer.push('subscriber', () => subscriber.close(options.closeBudgetMs ?? CLOSE_BUDGET_MS));
-      ingest.subscriber = subscriber;
+      if (options.broker) ingest.subscribe(options.broker, options);
+      if (options.http) {
+        const door = await HttpDoor.open(options.http, (bytes) => ingest.receive('http', bytes), log);
+        ingest.closer.push('http', () => door.close(options.closeBudgetMs ?? CLOSE_BUDGET_MS));
+        ingest.door = door;
+      }
       return ingest;
     } catch (error) {
       await ingest.close();
@@ -96,7 +111,7 @@ export class Ingest {
       historian,
       now: this.clock.now(),
       startedAt,
-      connected: subscriber?.connected ?? false,
+      connected: subscriber?.connected ?? this.door !== undefined,
       linkProblem: subscriber?.problem ?? null,
       storeProblem,
       worker: this.work.status(),
@@ -109,17 +124,47 @@ export class Ingest {
     return this.work.storeDuration;
   }
 
+  /** Address of the endpoint for batches, with the port really bound; null without one. */
+  get httpUrl(): string | null {
+    return this.door?.url ?? null;
+  }
+
   close(): Promise<void> {
     return this.closer.close();
   }
 
+  private subscribe(broker: SubscriberOptions, { acks = ACKS, closeBudgetMs = CLOSE_BUDGET_MS }: IngestOptions): void {
+    const { clock, historian, log } = this;
+    const sender = new AckSender({
+      policy: acks.policy,
+      topic: TopicTemplate.parse(acks.topic),
+      historian,
+      publish: (topic, payload) => subscriber.publish(topic, payload),
+      log,
+    });
+    const deliver = async (topic: string, payload: Uint8Array) => {
+      const receipt = await this.receive(topic, payload);
+      if (receipt.kind === 'stored') {
+        const { source, first, last, ack = false } = receipt.batch;
+        sender.stored(source, { from: first, to: last }, ack);
+      } else if (receipt.identity) {
+        const { source, first, last, ack } = receipt.identity;
+        sender.refused(source, { from: first, to: last }, receipt.reason, ack);
+      }
+    };
+    const subscriber = Subscriber.open({ clock, ...broker }, deliver, log);
+    this.closer.push('subscriber', () => subscriber.close(closeBudgetMs));
+    this.subscriber = subscriber;
+  }
+
   /** Resolves once nothing can undo that the bytes are here, as a batch or as dead bytes. */
-  private async deliver(topic: string, bytes: Uint8Array): Promise<void> {
+  private async receive(topic: string, bytes: Uint8Array): Promise<Receipt> {
     const settle = this.work.begin(bytes.length);
     try {
-      await this.store(topic, bytes);
+      const receipt = await this.store(topic, bytes);
       settle(true);
       this.storeProblem = undefined;
+      return receipt;
     } catch (error) {
       settle(false);
       this.storeProblem = messageOf(error);
@@ -129,7 +174,7 @@ export class Ingest {
     }
   }
 
-  private async store(topic: string, bytes: Uint8Array): Promise<void> {
+  private async store(topic: string, bytes: Uint8Array): Promise<Receipt> {
     let batch: Batch;
     try {
       batch = decodeBatch(bytes);
@@ -141,18 +186,21 @@ export class Ingest {
       this.work.stored(outcome, batch.rows.length);
       const { source, first, last } = batch;
       this.log.debug({ ...source, first, last, ...outcome }, 'Stored a batch');
+      const ack = () => ackOf(source, this.historian.entry(source), { from: first, to: last });
+      return { kind: 'stored', batch, ack };
     } catch (error) {
       if (!(error instanceof HoldfastError && error.code === 'historian.rejected')) throw error;
       return this.bury(topic, bytes, error);
     }
   }
 
-  private async bury(topic: string, bytes: Uint8Array, error: unknown): Promise<void> {
+  private async bury(topic: string, bytes: Uint8Array, error: unknown): Promise<Receipt> {
     const code = error instanceof HoldfastError ? error.code : 'internal.assertion';
     const reason = messageOf(error);
     await this.historian.bury({ topic, bytes, code, reason });
     this.work.buried();
     const held = this.rate.pass(`${topic} ${code}`);
     if (held !== undefined) this.log.warn({ topic, code, reason, held }, 'Kept a batch aside that cannot be ingested');
+    return { kind: 'kept-aside', identity: identityOf(bytes), code, reason };
   }
 }

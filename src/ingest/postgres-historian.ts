@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type Clock, systemClock } from '../lib/clock.js';
 import { HoldfastError } from '../lib/errors.js';
+import type { Source } from '../model/row.js';
 import type { Batch } from '../wire/batch.js';
 import {
   type DeadBatch,
@@ -109,6 +110,10 @@ export class PostgresHistorian implements Historian {
 
   ledger(): readonly LedgerEntry[] {
     return this.ledgers.entries();
+  }
+
+  entry(source: Source): LedgerEntry | undefined {
+    return this.ledgers.entry(source);
   }
 
   close(): Promise<void> {

@@ -1,4 +1,5 @@
 import type { Epoch, GatewayId, Millis, Seq } from '../model/ids.js';
+import type { Source } from '../model/row.js';
 import type { LedgerEntry, Totals } from './historian.js';
 import { holesIn, mergeRanges, type SeqRange } from './ledger.js';
 import type { PostgresPool } from './postgres-pool.js';
@@ -19,6 +20,7 @@ interface Known extends Record<(typeof COUNTS)[number], number> {
 export class PostgresLedger {
   private readonly pool: PostgresPool;
   private readonly sources = new Map<number, Known>();
+  private readonly ids = new Map<string, number>();
   private deadBatches = 0;
 
   constructor(pool: PostgresPool) {
@@ -56,11 +58,19 @@ export class PostgresLedger {
     return [...this.sources.values()].sort((a, b) => a.id - b.id).map(entryOf);
   }
 
+  entry(source: Source): LedgerEntry | undefined {
+    const id = this.ids.get(`${source.gateway}\0${source.epoch}`);
+    const known = id === undefined ? undefined : this.sources.get(id);
+    return known && entryOf(known);
+  }
+
   /** Commits and looks may be answered in another order than they happened: the one with more batches is the newer one. */
   private keep(record: Record<string, unknown>, lost: readonly SeqRange[]): void {
     const known = { ...record, received: parseRanges(record.received as string), lost } as unknown as Known;
     const before = this.sources.get(known.id);
-    if (!before || known.batches >= before.batches) this.sources.set(known.id, known);
+    if (before && known.batches < before.batches) return;
+    this.sources.set(known.id, known);
+    this.ids.set(`${known.gateway}\0${known.epoch}`, known.id);
   }
 }
 

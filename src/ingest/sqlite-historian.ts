@@ -5,6 +5,7 @@ import { type Clock, systemClock } from '../lib/clock.js';
 import { HoldfastError } from '../lib/errors.js';
 import { makeFolder, syncFolder } from '../lib/folder.js';
 import { healAfterIoError, markIfIoError } from '../lib/sqlite-io-error.js';
+import type { Source } from '../model/row.js';
 import type { Batch } from '../wire/batch.js';
 import {
   type DeadBatch,
@@ -128,6 +129,11 @@ export class SqliteHistorian implements Historian {
 
   ledger(): readonly LedgerEntry[] {
     return this.lastLedger ?? this.writer.ledger.entries();
+  }
+
+  entry(source: Source): LedgerEntry | undefined {
+    const ours = ({ gateway, epoch }: LedgerEntry) => gateway === source.gateway && epoch === source.epoch;
+    return this.lastLedger ? this.lastLedger.find(ours) : this.writer.ledger.entry(source);
   }
 
   async close(): Promise<void> {

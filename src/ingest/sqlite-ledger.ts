@@ -1,5 +1,6 @@
 import type Database from 'better-sqlite3';
 import type { Epoch, GatewayId, Millis, Seq } from '../model/ids.js';
+import type { Source } from '../model/row.js';
 import type { LostRange } from '../wire/batch.js';
 import type { LedgerEntry } from './historian.js';
 import { holesIn, mergeRanges, type SeqRange } from './ledger.js';
@@ -21,6 +22,7 @@ export class SqliteLedger {
   private readonly insertJump: Database.Statement<[number, number, number, number]>;
   private readonly insertLost: Database.Statement<[number, number, number, string]>;
   private readonly sources: Database.Statement<[], SourceRecord>;
+  private readonly source: Database.Statement<[string, string], SourceRecord>;
   private readonly received: Database.Statement<[number], SeqRange>;
   private readonly lost: Database.Statement<[number], SeqRange>;
 
@@ -39,7 +41,9 @@ export class SqliteLedger {
     this.insertLost = db.prepare(
       'INSERT INTO lost (source_id, first, last, reason) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING',
     );
-    this.sources = db.prepare('SELECT id, gateway, epoch, last_batch_at, newest_ts FROM sources ORDER BY id');
+    const columns = 'SELECT id, gateway, epoch, last_batch_at, newest_ts FROM sources';
+    this.sources = db.prepare(`${columns} ORDER BY id`);
+    this.source = db.prepare(`${columns} WHERE gateway = ? AND epoch = ?`);
     this.received = db.prepare('SELECT first AS "from", last AS "to" FROM ledger WHERE source_id = ? ORDER BY first');
     this.lost = db.prepare('SELECT first AS "from", last AS "to" FROM lost WHERE source_id = ? ORDER BY first');
   }
@@ -66,21 +70,28 @@ export class SqliteLedger {
   }
 
   entries(): LedgerEntry[] {
-    return this.sources.all().map(({ id, gateway, epoch, last_batch_at, newest_ts }) => {
-      const received = this.received.all(id);
-      const lost = mergeRanges(this.lost.all(id));
-      const known = mergeRanges([...received, ...lost]);
-      const last = (known.at(-1)?.to ?? 0) as Seq;
-      return {
-        gateway,
-        epoch,
-        received,
-        lost,
-        holes: holesIn(known),
-        last,
-        lastBatchAt: last_batch_at,
-        newestTs: newest_ts,
-      };
-    });
+    return this.sources.all().map((record) => this.entryOf(record));
+  }
+
+  entry({ gateway, epoch }: Source): LedgerEntry | undefined {
+    const record = this.source.get(gateway, epoch);
+    return record && this.entryOf(record);
+  }
+
+  private entryOf({ id, gateway, epoch, last_batch_at, newest_ts }: SourceRecord): LedgerEntry {
+    const received = this.received.all(id);
+    const lost = mergeRanges(this.lost.all(id));
+    const known = mergeRanges([...received, ...lost]);
+    const last = (known.at(-1)?.to ?? 0) as Seq;
+    return {
+      gateway,
+      epoch,
+      received,
+      lost,
+      holes: holesIn(known),
+      last,
+      lastBatchAt: last_batch_at,
+      newestTs: newest_ts,
+    };
   }
 }

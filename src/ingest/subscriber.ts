@@ -58,6 +58,12 @@ export class Subscriber {
     await this.running;
   }
 
+  /** Rejects with `upstream.lost` when there is no connection, or none any more. */
+  async publish(topic: string, payload: Buffer): Promise<void> {
+    if (!this.current) throw new HoldfastError('upstream.lost', 'not connected');
+    await this.current.publish(topic, payload);
+  }
+
   private async run(): Promise<void> {
     const { signal } = this.stop;
     while (!signal.aborted) {

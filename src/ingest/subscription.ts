@@ -39,6 +39,7 @@ export class Subscription {
   private waitingBytes = 0;
   private held: (() => void)[] = [];
   private idle: (() => void)[] = [];
+  private readonly publishing = new Set<(why: string) => void>();
   private leaving = false;
   private reason: string | undefined;
 
@@ -51,6 +52,9 @@ export class Subscription {
       this.client.on('close', () => {
         this.reason ??= 'the broker closed the connection';
         for (const release of this.held.splice(0)) release();
+        // The library keeps quiet about what was not acknowledged.
+        for (const lost of this.publishing) lost(this.reason);
+        this.publishing.clear();
         this.client.end(true);
         resolve(this.reason);
       });
@@ -85,6 +89,20 @@ export class Subscription {
     else this.cut('closed');
     await this.closed;
     clearTimeout(farewell);
+  }
+
+  /** With QoS 1, while the connection lasts; resolves when the broker has it. Rejects with `upstream.lost`. */
+  publish(topic: string, payload: Buffer): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const lost = (why: string) => reject(new HoldfastError('upstream.lost', why));
+      if (this.reason !== undefined || !this.client.connected) return lost('not connected');
+      this.publishing.add(lost);
+      this.client.publish(topic, payload, { qos: 1 }, (error) => {
+        this.publishing.delete(lost);
+        if (error) lost(messageOf(error));
+        else resolve();
+      });
+    });
   }
 
   private async start(): Promise<void> {
@@ -173,7 +191,7 @@ export class Subscription {
   }
 
   /**
-   * We never publish and subscribe with QoS 1 only. MQTT.js answers some packets that break this with an exception outside
+   * We publish and subscribe with QoS 1 only. MQTT.js answers some packets that break this with an exception outside
    * of any call of ours; turned into what it passes over, they end the connection instead of the process.
    */
   private defuse(packet: Packet): void {

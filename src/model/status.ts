@@ -56,6 +56,8 @@ export interface UpstreamStatus {
   readonly bytesSent: number;
   readonly connects: number;
   readonly lastAckAt: Millis | null;
+  /** With `ack: app`: the consumer's statements since the start, by whether they were believed, and if not, why. */
+  readonly acks?: Readonly<Record<string, number>>;
   /** At the present rates of what comes in and what is acknowledged; null when it does not shrink. */
   readonly drainEtaMs: number | null;
 }

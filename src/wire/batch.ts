@@ -15,6 +15,8 @@ export interface Batch {
   readonly lost: readonly LostRange[];
   /** Sent late: older than the live horizon when it left. */
   readonly hist: boolean;
+  /** The gateway keeps the rows until the consumer has said that it holds them; see ack.ts. */
+  readonly ack?: boolean;
 }
 
 /** A seq range, both ends in it, that the gateway gave up on. */

@@ -30,7 +30,7 @@ export function decodeColumns(value: unknown, limits: DecodeLimits): Batch {
   const lost = optionalArray(envelope, 'lost').map(lostRange);
   if (rows.length === 0 && lost.length === 0) throw malformed('neither rows nor lost ranges');
   if (envelope.hist !== undefined && typeof envelope.hist !== 'boolean') throw malformed('hist is no boolean');
-  return { source, first, last, rows, lost, hist: envelope.hist === true };
+  return { source, first, last, rows, lost, hist: envelope.hist === true, ...(envelope.ack === true && { ack: true }) };
 }
 
 export function checkVersion(version: unknown): void {
@@ -113,7 +113,8 @@ function changes(pairs: readonly unknown[], count: number): Map<number, Quality>
   return at;
 }
 
-function lostRange(entry: unknown): LostRange {
+/** `[from, to, reason]`. Throws `wire.malformed`. */
+export function lostRange(entry: unknown): LostRange {
   if (!Array.isArray(entry) || typeof entry[2] !== 'string') throw malformed('lost holds no range');
   const range = { from: seqAt(entry[0], 'lost'), to: seqAt(entry[1], 'lost'), reason: entry[2] };
   if (range.from > range.to) throw malformed('a lost range ends before it begins', { ...range });

@@ -12,6 +12,8 @@ export interface BatchExtra {
   readonly lost?: readonly LostRange[];
   /** Sent late: older than the live horizon when it leaves. */
   readonly hist?: boolean;
+  /** Asks the consumer for its acknowledgement. */
+  readonly ack?: boolean;
 }
 
 interface Series {
@@ -26,7 +28,7 @@ interface Series {
  * ranges, and the batch covers those. A typed row whose payload does not read as its type is carried as opaque bytes.
  */
 export function encodeColumns(source: Source, rows: readonly SpoolRow[], extra: BatchExtra = {}): Buffer {
-  const { lost = [], hist = false } = extra;
+  const { lost = [], hist = false, ack = false } = extra;
   assert(rows.length > 0 || lost.length > 0, 'a batch holds rows or lost ranges');
   const dictionary = new Dictionary();
   const count = rows.length;
@@ -92,6 +94,7 @@ export function encodeColumns(source: Source, rows: readonly SpoolRow[], extra: 
   if (!contiguous) batch.s = seqSteps;
   if (retained.length > 0) batch.rt = retained;
   if (hist) batch.hist = true;
+  if (ack) batch.ack = true;
   if (lost.length > 0) batch.lost = lost.map(({ from, to, reason }) => [wireInteger(from), wireInteger(to), reason]);
   return pack(batch);
 }

@@ -1,8 +1,10 @@
+import { assert } from '../lib/assert.js';
 import type { Epoch, GatewayId, Millis, Seq } from '../model/ids.js';
 import { BAD, GOOD } from '../model/reading.js';
 import type { Source, SpoolRow } from '../model/row.js';
-import { type Batch, type BatchRow, type DecodeLimits, malformed } from './batch.js';
+import { type Batch, type BatchRow, type DecodeLimits, type LostRange, malformed } from './batch.js';
 import { batchRow, isValueType } from './batch-row.js';
+import { lostRange } from './columns-decode.js';
 import { pack, wireInteger } from './msgpack.js';
 import { isQuality } from './quality.js';
 import { floatText } from './reading.js';
@@ -10,13 +12,27 @@ import { gapOf, readingOf } from './typed.js';
 
 /**
  * The rows format: a list of `{seq, gw, ep, topic, asset?, metric?, ts, type, q, value | payload, retain?}` for consumers
- * that cannot zip columns. In JSON bytes are base64, and a float that JSON does not know is null with quality bad.
+ * that cannot zip columns. In JSON bytes are base64, and a float that JSON does not know is null with quality bad. Ahead of
+ * the rows there may be `{gw, ep, lost: [from, to, reason]}`: seqs that will never come.
  */
 
-export function encodeRows(source: Source, rows: readonly SpoolRow[], form: 'json' | 'msgpack'): Buffer {
+export function encodeRows(
+  source: Source,
+  rows: readonly SpoolRow[],
+  form: 'json' | 'msgpack',
+  lost: readonly LostRange[] = [],
+): Buffer {
+  assert(rows.length > 0 || lost.length > 0, 'a batch holds rows or lost ranges');
   const typed = rows.map(rowOf);
-  if (form === 'json') return Buffer.from(`[${typed.map((row) => rowJson(source, row, 'null')).join(',')}]`);
-  return pack(typed.map((row) => ({ ...head(source, row), ...body(row) })));
+  const { gateway: gw, epoch: ep } = source;
+  if (form === 'json') {
+    const given = lost.map(({ from, to, reason }) => JSON.stringify({ gw, ep, lost: [from, to, reason] }));
+    return Buffer.from(`[${[...given, ...typed.map((row) => rowJson(source, row, 'null'))].join(',')}]`);
+  }
+  return pack([
+    ...lost.map(({ from, to, reason }) => ({ gw, ep, lost: [wireInteger(from), wireInteger(to), reason] })),
+    ...typed.map((row) => ({ ...head(source, row), ...body(row) })),
+  ]);
 }
 
 /** One row as a line of JSON; integers are written out in full. `text` keeps NaN and the infinities as strings. */
@@ -50,34 +66,32 @@ export function rowJson(source: Source, row: BatchRow, nonFinite: 'null' | 'text
 export function decodeRows(value: unknown, form: 'json' | 'msgpack', limits: DecodeLimits): Batch {
   if (!Array.isArray(value) || value.length === 0) throw malformed('it is no list of rows');
   if (value.length > limits.rowsMax) throw malformed(`more than ${limits.rowsMax} rows`, { rows: value.length });
-  const [{ gw, ep }] = value as [Record<string, unknown>];
+  const { gw, ep } = (value[0] ?? {}) as Record<string, unknown>;
   if (typeof gw !== 'string' || gw === '' || typeof ep !== 'string' || ep === '')
     throw malformed('the first row names no gateway and epoch');
-  let last = 0;
-  const rows = value.map((row: unknown, n): BatchRow => {
-    const decoded = decodeRow(row, n, form, gw, ep);
-    if (decoded.seq <= last) throw malformed(`the seq of row ${n} does not rise`, { row: n });
-    last = decoded.seq;
-    return decoded;
-  });
+  let previous = 0;
+  const rows: BatchRow[] = [];
+  const lost: LostRange[] = [];
+  for (const [n, row] of (value as unknown[]).entries()) {
+    if (typeof row !== 'object' || row === null) throw malformed(`row ${n} is no map`);
+    const record = row as Record<string, unknown>;
+    if (record.gw !== gw || record.ep !== ep) throw malformed(`row ${n} is of another gateway or epoch`);
+    if (record.lost !== undefined) lost.push(lostRange(record.lost));
+    else {
+      const decoded = decodeRow(record, n, form);
+      if (decoded.seq <= previous) throw malformed(`the seq of row ${n} does not rise`, { row: n });
+      previous = decoded.seq;
+      rows.push(decoded);
+    }
+  }
   const source = { gateway: gw as GatewayId, epoch: ep as Epoch };
-  return { source, first: rows[0]!.seq, last: last as Seq, rows, lost: [], hist: false };
+  const first = rows[0]?.seq ?? (Math.min(...lost.map(({ from }) => from)) as Seq);
+  const last = rows.at(-1)?.seq ?? (Math.max(...lost.map(({ to }) => to)) as Seq);
+  return { source, first, last, rows, lost, hist: false };
 }
 
-function decodeRow(row: unknown, n: number, form: 'json' | 'msgpack', gw: string, ep: string): BatchRow {
-  if (typeof row !== 'object' || row === null) throw malformed(`row ${n} is no map`);
-  const {
-    seq,
-    topic,
-    asset = null,
-    metric = null,
-    ts,
-    type,
-    q = GOOD,
-    retain = false,
-    ...rest
-  } = row as Record<string, unknown>;
-  if (rest.gw !== gw || rest.ep !== ep) throw malformed(`row ${n} is of another gateway or epoch`);
+function decodeRow(row: Record<string, unknown>, n: number, form: 'json' | 'msgpack'): BatchRow {
+  const { seq, topic, asset = null, metric = null, ts, type, q = GOOD, retain = false, ...rest } = row;
   if (!Number.isSafeInteger(seq) || (seq as number) < 1) throw malformed(`row ${n} has no seq`);
   if (typeof topic !== 'string' || topic === '') throw malformed(`row ${n} has no topic`);
   if (asset !== null && typeof asset !== 'string') throw malformed(`row ${n} has no usable asset`);

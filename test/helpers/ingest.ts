@@ -13,7 +13,12 @@ export const TOPIC = 'edge/line-1/batch';
 export async function openIngest(
   t: TestContext,
   url: string,
-  over: { broker?: Partial<SubscriberOptions>; historian?: Partial<SqliteHistorianOptions> } = {},
+  over: {
+    broker?: Partial<SubscriberOptions>;
+    historian?: Partial<SqliteHistorianOptions>;
+    acks?: IngestOptions['acks'];
+    http?: IngestOptions['http'];
+  } = {},
 ) {
   const path = over.historian?.path ?? join(tempDir(t), 'historian.db');
   const options: IngestOptions = {
@@ -26,6 +31,8 @@ export async function openIngest(
       backoff: { minMs: 5, maxMs: 50 },
       ...over.broker,
     },
+    ...(over.acks && { acks: over.acks }),
+    ...(over.http && { http: over.http }),
   };
   const ingest = await Ingest.open(options, silentLog);
   t.after(() => ingest.close());

@@ -66,6 +66,9 @@ test('a gateway needs an id and an upstream; the rest has defaults', (t) => {
       inFlightMax: 16,
       linger: 1000,
       ack: 'puback',
+      ackTopic: 'edge/line-1/ack',
+      unconfirmedRowsMax: 50_000,
+      unconfirmedBytesMax: 16 * MIB,
       ackTimeout: 20_000,
       onNoSubscribers: 'hold',
     },
@@ -136,6 +139,8 @@ test('an ingest needs an id and a source; the rest has defaults', (t) => {
       keepalive: 30_000,
       backoff: { min: 1000, max: MINUTE },
       topic: 'edge/+/batch',
+      ack: 'asked',
+      ackTopic: 'edge/{gateway}/ack',
       sessionExpiry: DAY,
     },
     historian: {

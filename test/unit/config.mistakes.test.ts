@@ -76,6 +76,17 @@ const CASES: Record<string, { text: string; said: string[] }> = {
       'c.yaml:2:80: upstream.keepalive: must be whole seconds',
     ],
   },
+  'settings of one way to the cloud with the other': {
+    text: 'gateway: { id: a }\nupstream: { url: "https://h/ingest", username: u, ack: puback }\n',
+    said: [
+      'c.yaml:2:48: upstream.username: has no effect with https://; use token',
+      'c.yaml:2:56: upstream.ack: there is no PUBACK with https://; leave it out',
+    ],
+  },
+  'a token for a broker': {
+    text: 'gateway: { id: a }\nupstream: { url: "mqtt://h", token: { env: T } }\n',
+    said: ['c.yaml:2:37: upstream.token: has no effect with mqtt://; use username and password'],
+  },
   'the shortest wait is longer than the longest': {
     text: 'gateway: { id: a }\nupstream: { url: "mqtt://h", backoff: { min: 2m } }\n',
     said: ['c.yaml:2:46: upstream.backoff.min: must not be longer than max'],
@@ -290,6 +301,18 @@ const CASES: Record<string, { text: string; said: string[] }> = {
       `c.yaml:10:26: ${TAGS}.1.at: the notation 40001 needs addressing: plc1 at the device; without it write "hr:0"`,
       `c.yaml:10:39: ${TAGS}.1.type: expected one of bool, i8, u8, i16, u16, i32, u32, i64, u64, bcd16, bcd32, f16, f32, f64, string, found the text "f61"; did you mean "f16"?`,
     ],
+  },
+  'an ingest has no door, or one that says nothing of who may come in': {
+    text: 'ingest: { id: i, http: { listen: "127.0.0.1:0" } }\nhistorian: { type: sqlite }\n',
+    said: ['c.yaml:1:24: ingest.http.tokens: needed, or anonymous: true to take batches from everybody'],
+  },
+  'an ingest has no door': {
+    text: 'ingest: { id: i }\nhistorian: { type: sqlite }\n',
+    said: ['c.yaml:1:1: source: needed, or ingest.http for batches by HTTP'],
+  },
+  'a shared subscription has no group': {
+    text: 'ingest: { id: i }\nsource: { url: "mqtt://h", topic: "$share/edge" }\n',
+    said: ['c.yaml:2:35: source.topic: expected $share/GROUP/FILTER'],
   },
   'an ingest is wrong': {
     text: 'ingest: { id: i }\nsource: { url: "mqtt://h", topic: "edge/#/batch", sesionExpiry: 1d }\nhistorian: { type: sqlit, futureMax: soon }\n',

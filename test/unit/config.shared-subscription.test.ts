@@ -10,10 +10,10 @@ for (const topic of ['edge/+/batch', '$share/historian/edge/+/batch', '$share/a-
   });
 
 for (const [topic, said] of [
-  ['$share//edge/+/batch', 'the group of a shared subscription must not be empty'],
-  ['$share/+/edge/+/batch', 'the group of a shared subscription must not be empty or contain a wildcard'],
-  ['$share/g/', 'must not be empty'],
-  ['$share/g', 'must not begin with $'],
+  ['$share//edge/+/batch', 'expected $share/GROUP/FILTER'],
+  ['$share/+/edge/+/batch', 'expected $share/GROUP/FILTER'],
+  ['$share/g/', 'expected $share/GROUP/FILTER'],
+  ['$share/g', 'expected $share/GROUP/FILTER'],
   ['$share/g/$SYS/#', 'must not begin with $'],
   ['$share/g/edge/#/batch', '# must be the last level'],
   ['$SYS/#', 'must not begin with $'],
