@@ -6,7 +6,7 @@ import type { Millis } from '../model/ids.js';
 import type { Batch } from '../wire/batch.js';
 import { decodeBatch } from '../wire/decode.js';
 import type { Historian, LedgerEntry, Totals } from './historian.js';
-import { type HistorianOptions, openHistorian } from './open-historian.js';
+import { type HistorianOptions, openWaiting } from './open-historian.js';
 import { RollupKeeper } from './rollups.js';
 import { Subscriber, type SubscriberOptions } from './subscriber.js';
 
@@ -61,7 +61,7 @@ export class Ingest {
   /** Throws what is wrong with the store or the options; a broker that is away is waited for. */
   static async open(options: IngestOptions, log: Log): Promise<Ingest> {
     const clock = options.clock ?? systemClock;
-    const historian = await openHistorian({ clock, ...options.historian });
+    const historian = await openWaiting({ clock, ...options.historian }, log);
     const ingest = new Ingest(historian, clock, log);
     ingest.closer.push('historian', () => historian.close());
     const keeper = new RollupKeeper();
@@ -87,7 +87,7 @@ export class Ingest {
     return {
       ...this.historian.totals(),
       connected: this.subscriber?.connected ?? false,
-      problem: this.storeProblem ?? this.subscriber?.problem ?? null,
+      problem: this.storeProblem ?? this.historian.problem ?? this.subscriber?.problem ?? null,
       missing: holes.reduce((sum, { from, to }) => sum + (to - from + 1), 0),
       holes: holes.length,
       lastBatchAt: lastBatchAt > 0 ? (lastBatchAt as Millis) : null,
