@@ -20,6 +20,7 @@ export async function timescaleDatabase(t: TestContext, licence: 'timescale' | '
   url.pathname = `/${name}`;
   const version = process.env.HOLDFAST_TIMESCALE_VERSION;
   await askUrl(url.href, `CREATE EXTENSION timescaledb${version ? ` VERSION '${version}'` : ''}`);
-  if (licence === 'apache') await askUrl(url.href, `ALTER DATABASE ${name} SET timescaledb.license = 'apache'`);
+  // From a session that has not loaded the extension, which would hold its licence fast.
+  if (licence === 'apache') await askUrl(server as string, `ALTER DATABASE ${name} SET timescaledb.license = 'apache'`);
   return url.href;
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { POSTGRES_MIGRATIONS } from '../../src/ingest/postgres-migrations.js';
 import type { Seq } from '../../src/model/ids.js';
 import type { ReadingType, ReadingValue } from '../../src/model/reading.js';
 import { batchOf, rowsFrom } from '../helpers/batches.js';
