@@ -7,8 +7,9 @@ import { stoppedClock } from '../helpers/historian.js';
 import { openPostgres } from '../helpers/postgres.js';
 import { Random } from '../helpers/random.js';
 import { reading, readingRow, T0 } from '../helpers/rows.js';
-import { skipTimescale as skip, timescaleDatabase } from '../helpers/timescale.js';
+import { createExtension, skipUnless, timescaleDatabase } from '../helpers/timescale.js';
 
+const skip = skipUnless.timescale;
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 const D0 = Math.floor(T0 / DAY) * DAY - 10 * DAY;
@@ -147,9 +148,11 @@ test('readings beyond the horizon go as chunks, their aggregates stay, and what 
   assert.deepEqual(await sql('SELECT sum(readings)::int AS n FROM holdfast.sensor_readings_1h'), [{ n: 97 }]);
 });
 
-test('under the Apache licence the rollups are our own, on a hypertable', { skip }, async (t) => {
+test('under the Apache licence the rollups are our own, on a hypertable', {
+  skip: skipUnless.apache,
+}, async (t) => {
   const { historian, sql } = await openPostgres(t, {
-    url: await timescaleDatabase(t, 'apache'),
+    url: await timescaleDatabase(t),
     rawHorizonMs: 12 * DAY,
   });
   await historian.ingest(batchOf([at(1, D0), at(2, D0 + DAY)]));
@@ -162,12 +165,12 @@ test('under the Apache licence the rollups are our own, on a hypertable', { skip
 });
 
 test('a database that had rollups of its own changes over without losing an hour', { skip }, async (t) => {
-  const url = await timescaleDatabase(t, 'apache');
+  const url = await timescaleDatabase(t, false);
   const { historian, sql } = await openPostgres(t, { url });
   await historian.ingest(batchOf(Array.from({ length: 50 }, (_, n) => at(n + 1, D0 + n * HOUR))));
   await backfill(historian.rollups, stoppedClock.now, never);
   await historian.close();
-  await sql(`ALTER DATABASE ${new URL(url).pathname.slice(1)} RESET timescaledb.license`);
+  await createExtension(url);
   const { historian: again } = await openPostgres(t, { url });
   for (const query of VIEWS) assert.deepEqual(await sql(query), [{ wrong: 0 }]);
   assert.equal((await again.rollups.plan(stoppedClock.now())).hours, 50);
