@@ -46,6 +46,9 @@ test('the database must prove who it is, by an authority that is trusted and by 
   assert.deepEqual(encrypted, [{ ssl: true }]);
   await assert.rejects(ask({}), { code: 'historian.io' });
   await assert.rejects(ask({ ca: stranger.ca }), { code: 'historian.io' });
-  await assert.rejects(ask({ ca: plant.ca, servername: 'other.example' }), { code: 'historian.io', message: /altname/ });
+  await assert.rejects(ask({ ca: plant.ca, servername: 'other.example' }), {
+    code: 'historian.io',
+    message: /altname/,
+  });
   await assert.rejects(ask({ ca: plant.ca }, `${url}?sslmode=disable`), { code: 'config.invalid' });
 });
