@@ -8,13 +8,16 @@ export function historianOptions({
   type,
   path,
   url,
+  tls,
   connections,
   futureMax,
+  rawHorizon,
 }: IngestConfig['historian']): HistorianOptions {
+  const common = { futureMaxMs: futureMax, ...(rawHorizon !== undefined && { rawHorizonMs: rawHorizon }) };
   if (type === 'postgres') {
     assert(url, 'a config of type postgres has a url');
-    return { type, url: readSecret(url), connections, futureMaxMs: futureMax };
+    return { type, url: readSecret(url), connections, ...common, ...(tls && { tls }) };
   }
   assert(path !== undefined, 'a config of type sqlite has a path');
-  return { type, path, futureMaxMs: futureMax };
+  return { type, path, ...common };
 }

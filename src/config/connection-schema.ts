@@ -47,7 +47,7 @@ export const log = z
   .prefault({})
   .describe('Log lines, as JSON on stderr.');
 
-const tls = z
+export const tls = z
   .strictObject({
     ca: path.optional().describe("File with the certificate authorities to trust (PEM) instead of the system's."),
     cert: path.optional().describe('File with the client certificate (PEM).'),

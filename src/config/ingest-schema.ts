@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { listenAddress } from './address.js';
-import { checkConnection, connection, count, id, log, path } from './connection-schema.js';
+import { checkConnection, connection, count, id, log, path, tls } from './connection-schema.js';
 import { secret } from './secret.js';
 import { sharableFilter, topicTemplate } from './topics.js';
 import { duration, size } from './units.js';
@@ -68,18 +68,25 @@ const historian = z
       .describe(
         'PostgreSQL database, postgres://USER:PASSWORD@HOST:PORT/DATABASE, as a text or {file: ...} and so on.',
       ),
+    tls: tls.optional().describe('TLS to PostgreSQL: with it the server must prove who it is.'),
     connections: count(1, 64).prefault(4).describe('Connections to PostgreSQL: gateways stored at the same time.'),
     futureMax: duration('0ms')
       .prefault('5m')
       .describe("How far a device's clock may be ahead; readings beyond are put into quarantine."),
+    rawHorizon: duration('1d')
+      .optional()
+      .describe(
+        'Age at which single readings are removed; hourly rollups stay, older readings are put into quarantine. Absent: never.',
+      ),
     rollupEvery: duration('1s', '1h')
       .prefault('1m')
       .describe('How often hourly rollups are brought up to date where readings came in late.'),
   })
-  .superRefine(({ type, path, url }, context) => {
+  .superRefine(({ type, path, url, tls }, context) => {
     const complain = (key: string, message: string) => context.addIssue({ code: 'custom', path: [key], message });
     if (type === 'postgres' && path !== undefined) complain('path', 'has no effect with type: postgres; remove it');
     if (type === 'sqlite' && url !== undefined) complain('url', 'has no effect without type: postgres');
+    if (type === 'sqlite' && tls !== undefined) complain('tls', 'has no effect without type: postgres');
     if (type === 'postgres' && url === undefined) complain('type', 'postgres needs url, the database to use');
   })
   .prefault({})

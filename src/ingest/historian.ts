@@ -29,6 +29,8 @@ export interface Historian {
   ledger(): readonly LedgerEntry[];
   /** The same for one of them, of what is committed; undefined before its first batch. */
   entry(source: Source): LedgerEntry | undefined;
+  /** Why the store cannot be used at the moment, as far as that is known. */
+  readonly problem?: string | undefined;
   /** Resolves when the store may not be written any more before the process has been started anew. */
   readonly broken: Promise<HoldfastError>;
   close(): Promise<void>;
@@ -46,7 +48,7 @@ export interface Outcome {
   /** Readings whose key is taken by another reading with another value. */
   readonly conflicts: number;
   readonly gaps: number;
-  /** Rows that cannot be right, kept aside: device times in the future, identities used twice. */
+  /** Rows kept aside: device times in the future or before the raw horizon, identities used twice. */
   readonly quarantined: number;
   /** Messages that are no readings. */
   readonly opaque: number;

@@ -12,7 +12,7 @@ import { ackOf } from './ack-of.js';
 import { type AckPolicy, AckSender } from './ack-sender.js';
 import type { Historian } from './historian.js';
 import { HttpDoor, type HttpDoorOptions } from './http-door.js';
-import { type HistorianOptions, openHistorian } from './open-historian.js';
+import { type HistorianOptions, openWaiting } from './open-historian.js';
 import type { OutageRules } from './outages.js';
 import type { Receipt } from './receipt.js';
 import { reconcileInThread } from './reconcile-thread.js';
@@ -83,7 +83,7 @@ export class Ingest {
   /** Throws what is wrong with the store or the options; a broker that is away is waited for. */
   static async open(options: IngestOptions, log: Log): Promise<Ingest> {
     const clock = options.clock ?? systemClock;
-    const historian = await openHistorian({ clock, ...options.historian });
+    const historian = await openWaiting({ clock, ...options.historian }, log);
     const ingest = new Ingest(historian, options, clock, log);
     ingest.closer.push('historian', () => historian.close());
     ingest.closer.push('watch', () => ingest.watch.close());
@@ -106,14 +106,14 @@ export class Ingest {
   }
 
   status(): IngestStatus {
-    const { historian, startedAt, subscriber, storeProblem = null } = this;
+    const { historian, startedAt, subscriber, storeProblem } = this;
     return ingestStatus({
       historian,
       now: this.clock.now(),
       startedAt,
       connected: subscriber?.connected ?? this.door !== undefined,
       linkProblem: subscriber?.problem ?? null,
-      storeProblem,
+      storeProblem: storeProblem ?? historian.problem ?? null,
       worker: this.work.status(),
       watch: this.watch.status(),
     });

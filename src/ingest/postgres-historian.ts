@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type Clock, systemClock } from '../lib/clock.js';
-import { HoldfastError } from '../lib/errors.js';
+import { HoldfastError, messageOf } from '../lib/errors.js';
 import type { Source } from '../model/row.js';
 import type { Batch } from '../wire/batch.js';
 import {
@@ -11,21 +11,25 @@ import {
   type Outcome,
   type Totals,
 } from './historian.js';
+import { shareFloor } from './postgres-floor.js';
 import { PostgresKeys } from './postgres-keys.js';
 import { PostgresLedger } from './postgres-ledger.js';
 import { writeLedger } from './postgres-ledger-writer.js';
-import { PostgresPool } from './postgres-pool.js';
+import { type PostgresConnection, PostgresPool } from './postgres-pool.js';
 import { PostgresRollups } from './postgres-rollups.js';
 import { migrate, requireDurable } from './postgres-schema.js';
-import { sortRows, writeRows } from './postgres-writer.js';
+import { setOldAside, sortRows, writeRows } from './postgres-writer.js';
+import type { Rollups } from './rollups.js';
+import type { Timescale } from './timescale.js';
+import { TimescaleRollups } from './timescale-rollups.js';
 
-export interface PostgresHistorianOptions {
-  /** `postgres://user:password@host:port/database`. */
-  readonly url: string;
+export interface PostgresHistorianOptions extends PostgresConnection {
   /** Batches of different gateways that are stored at the same time. */
   readonly connections?: number;
   /** Readings whose device time is further ahead of this machine's clock are kept aside. */
   readonly futureMaxMs?: number;
+  /** Age at which single readings are removed; never by default. */
+  readonly rawHorizonMs?: number;
   readonly clock?: Clock;
 }
 
@@ -43,7 +47,9 @@ const LOOK_MS = 5000;
 export class PostgresHistorian implements Historian {
   /** Never: a database that fails is tried again, and what its COMMIT has answered it holds. */
   readonly broken = new Promise<HoldfastError>(() => {});
-  readonly rollups: PostgresRollups;
+  readonly rollups: Rollups;
+  /** Of the last look at the database. */
+  problem: string | undefined;
   private readonly pool: PostgresPool;
   private readonly keys: PostgresKeys;
   private readonly ledgers: PostgresLedger;
@@ -56,10 +62,14 @@ export class PostgresHistorian implements Historian {
 
   private constructor(
     pool: PostgresPool,
-    { clock = systemClock, futureMaxMs = FUTURE_MS_MAX }: PostgresHistorianOptions,
+    timescale: Timescale | undefined,
+    { clock = systemClock, futureMaxMs = FUTURE_MS_MAX, rawHorizonMs }: PostgresHistorianOptions,
   ) {
     this.pool = pool;
-    this.rollups = new PostgresRollups(pool);
+    this.rollups =
+      timescale?.licence === 'timescale'
+        ? new TimescaleRollups(pool, timescale, rawHorizonMs)
+        : new PostgresRollups(pool, rawHorizonMs, timescale !== undefined);
     this.keys = new PostgresKeys(pool);
     this.ledgers = new PostgresLedger(pool);
     this.clock = clock;
@@ -68,13 +78,12 @@ export class PostgresHistorian implements Historian {
 
   /** Throws `historian.version` or `historian.io`. */
   static async open(options: PostgresHistorianOptions): Promise<PostgresHistorian> {
-    const { url, connections = CONNECTIONS } = options;
-    const pool = new PostgresPool({ url, connections, applicationName: 'holdfast-ingest' });
+    const { url, tls, connections = CONNECTIONS } = options;
+    const pool = new PostgresPool({ url, tls, connections, applicationName: 'holdfast-ingest' });
     try {
-      await migrate(pool);
-      const historian = new PostgresHistorian(pool, options);
+      const historian = new PostgresHistorian(pool, await migrate(pool), options);
       await historian.ledgers.look();
-      historian.lookTimer = setInterval(() => void historian.ledgers.look().catch(() => {}), LOOK_MS);
+      historian.lookTimer = setInterval(() => void historian.look(), LOOK_MS);
       return historian;
     } catch (error) {
       await pool.close();
@@ -121,6 +130,15 @@ export class PostgresHistorian implements Historian {
     return this.closing;
   }
 
+  private async look(): Promise<void> {
+    try {
+      await this.ledgers.look();
+      this.problem = undefined;
+    } catch (error) {
+      this.problem = messageOf(error);
+    }
+  }
+
   private async shut(): Promise<void> {
     clearInterval(this.lookTimer);
     await Promise.allSettled(this.lines.values());
@@ -141,8 +159,9 @@ export class PostgresHistorian implements Historian {
   private async store(batch: Batch): Promise<Outcome> {
     const sourceId = await this.keys.sourceId(batch.source);
     await this.keys.learn(batch);
-    const sorted = sortRows(batch, this.clock.now(), this.futureMaxMs, (row) => this.keys.seriesId(row));
+    const rows = sortRows(batch, this.clock.now(), this.futureMaxMs, (row) => this.keys.seriesId(row));
     const { outcome, record } = await this.pool.transaction(async (client) => {
+      const sorted = setOldAside(rows, await shareFloor(client));
       const outcome = await writeRows(client, sourceId, sorted);
       const record = await writeLedger(client, sourceId, sorted, outcome, this.ledgers.highest(sourceId));
       requireDurable(String(record.fsync), String(record.commit));

@@ -125,4 +125,11 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
       sum(sum) AS sum, min(min) AS min, max(max) AS max
     FROM holdfast.sensor_readings_1h GROUP BY 1, 2, 3;
   `,
+  `
+  CREATE TABLE holdfast.raw_floor (
+    one boolean PRIMARY KEY DEFAULT true CHECK (one), floor bigint, removed bigint NOT NULL DEFAULT 0
+  );
+  INSERT INTO holdfast.raw_floor DEFAULT VALUES;
+  CREATE TABLE holdfast.dirty_days (day timestamptz PRIMARY KEY);
+  `,
 ];

@@ -1,11 +1,18 @@
+import { checkServerIdentity as checkIdentity, type PeerCertificate } from 'node:tls';
 import pg from 'pg';
 import { Backoff } from '../lib/backoff.js';
 import { sleep } from '../lib/clock.js';
+import { readTlsFiles, type TlsFiles } from '../lib/dial.js';
 import { HoldfastError, messageOf, systemCodeOf } from '../lib/errors.js';
 
-export interface PostgresPoolOptions {
+export interface PostgresConnection {
   /** `postgres://user:password@host:port/database`, as libpq understands it. */
   readonly url: string;
+  /** With it the server must prove who it is; without it the url says whether the connection is encrypted. */
+  readonly tls?: TlsFiles | undefined;
+}
+
+export interface PostgresPoolOptions extends PostgresConnection {
   /** Transactions at a time. */
   readonly connections: number;
   readonly applicationName: string;
@@ -46,9 +53,12 @@ export class PostgresPool {
   retries = 0;
   private closing: Promise<void> | undefined;
 
-  constructor({ url, connections, applicationName }: PostgresPoolOptions) {
+  /** Throws `config.invalid`. */
+  constructor({ url, tls, connections, applicationName }: PostgresPoolOptions) {
+    if (tls) refuseTwoAnswers(url);
     this.pool = new pg.Pool({
       connectionString: url,
+      ...(tls && { Client: tlsClient(url, tls) }),
       max: connections,
       application_name: applicationName,
       lock_timeout: LOCK_MS_MAX,
@@ -75,7 +85,16 @@ export class PostgresPool {
    * when its data can never be stored, with `historian.io` for everything else, and with `historian.closed`.
    */
   transaction<T>(work: (client: PostgresClient) => Promise<T>): Promise<T> {
-    return this.retrying(() => this.attempt(work));
+    return this.retrying(() => this.attempt((client) => inTransaction(client, work), rollBack));
+  }
+
+  /**
+   * What `work` returned on one connection without a transaction, for statements that bring their own. It may run more
+   * than once; the connection is thrown away when it fails, and with it every lock of the session. Rejects like
+   * `transaction`.
+   */
+  session<T>(work: (client: PostgresClient) => Promise<T>): Promise<T> {
+    return this.retrying(() => this.attempt(work, throwAway));
   }
 
   /** Waits for what is running. */
@@ -98,18 +117,16 @@ export class PostgresPool {
     }
   }
 
-  private async attempt<T>(work: (client: PostgresClient) => Promise<T>): Promise<T> {
+  private async attempt<T>(
+    work: (client: PostgresClient) => Promise<T>,
+    undo: (client: PostgresClient) => Promise<unknown>,
+  ): Promise<T> {
     const client = await this.pool.connect();
     let broken: Error | undefined;
     try {
-      await client.query('BEGIN');
-      const result = await work(client);
-      const { command } = await client.query('COMMIT');
-      // PostgreSQL answers the COMMIT of a failed transaction with ROLLBACK, and calls that a success.
-      if (command !== 'COMMIT') throw new HoldfastError('historian.io', `PostgreSQL answered COMMIT with ${command}`);
-      return result;
+      return await work(client);
     } catch (error) {
-      await client.query('ROLLBACK').catch((cause: Error) => {
+      await undo(client).catch((cause: Error) => {
         broken = cause;
       });
       throw error;
@@ -117,6 +134,41 @@ export class PostgresPool {
       client.release(broken);
     }
   }
+}
+
+const rollBack = (client: PostgresClient) => client.query('ROLLBACK');
+const throwAway = () => Promise.reject(new Error('the session is of no further use'));
+
+/** A transaction on a connection that has none. When it rejects the caller must roll back or drop the connection. */
+export async function inTransaction<T>(
+  client: PostgresClient,
+  work: (client: PostgresClient) => Promise<T>,
+): Promise<T> {
+  await client.query('BEGIN');
+  const result = await work(client);
+  const { command } = await client.query('COMMIT');
+  // PostgreSQL answers the COMMIT of a failed transaction with ROLLBACK, and calls that a success.
+  if (command !== 'COMMIT') throw new HoldfastError('historian.io', `PostgreSQL answered COMMIT with ${command}`);
+  return result;
+}
+
+/** What a url and `tls` say about encryption must not contradict each other. */
+function refuseTwoAnswers(url: string): void {
+  if (!/[?&]ssl/.test(url)) return;
+  throw new HoldfastError('config.invalid', 'The url of the database and tls both say how to encrypt', {
+    hint: 'Remove the parameters that begin with ssl from the url.',
+  });
+}
+
+/** A client that reads its certificates anew for each connection, and always checks the name in the server's. */
+function tlsClient(url: string, tls: TlsFiles): typeof pg.Client {
+  const name = tls.servername ?? new URL(url).hostname.replace(/^\[|\]$/g, '');
+  return class extends pg.Client {
+    constructor(config: pg.ClientConfig) {
+      const checkServerIdentity = (_: string, certificate: PeerCertificate) => checkIdentity(name, certificate);
+      super({ ...config, ssl: { ...readTlsFiles(tls), minVersion: 'TLSv1.2', checkServerIdentity } });
+    }
+  } as typeof pg.Client;
 }
 
 /** Any error of the database or of the way to it, in the words of the `Historian`. */

@@ -2,7 +2,7 @@ import type { Millis } from '../model/ids.js';
 import { TALLY_MODULUS, TALLY_PRIME } from '../model/tally.js';
 import type { LedgerEntry } from './historian.js';
 import { PostgresLedger } from './postgres-ledger.js';
-import { PostgresPool } from './postgres-pool.js';
+import { type PostgresConnection, PostgresPool } from './postgres-pool.js';
 import { requireCurrent } from './postgres-schema.js';
 import type { GapRecord, Jump, LostRecord, Records, TalliedHour, Window } from './records.js';
 
@@ -14,8 +14,8 @@ export class PostgresRecords implements Records {
   }
 
   /** Throws `historian.io` and `historian.version`. */
-  static async open(url: string): Promise<PostgresRecords> {
-    const pool = new PostgresPool({ url, connections: 1, applicationName: 'holdfast-report' });
+  static async open({ url, tls }: PostgresConnection): Promise<PostgresRecords> {
+    const pool = new PostgresPool({ url, tls, connections: 1, applicationName: 'holdfast-report' });
     try {
       await requireCurrent(pool);
       return new PostgresRecords(pool);
@@ -25,7 +25,10 @@ export class PostgresRecords implements Records {
     }
   }
 
-  tallied(hour: Millis, asset: string | undefined): Promise<TalliedHour[]> {
+  async tallied(hour: Millis, asset: string | undefined): Promise<TalliedHour[]> {
+    const [raw] = await this.pool.query<{ floor: number | null }>('SELECT floor FROM holdfast.raw_floor');
+    // Its readings have been removed on purpose: there is nothing left to compare.
+    if (hour < (raw?.floor ?? Number.NEGATIVE_INFINITY)) return [];
     return this.pool.query<TalliedHour>(TALLIED, [hour, asset ?? null]);
   }
 

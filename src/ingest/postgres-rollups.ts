@@ -1,25 +1,26 @@
 import { assert } from '../lib/assert.js';
 import type { Millis } from '../model/ids.js';
+import { expireRaw } from './postgres-floor.js';
 import type { PostgresClient, PostgresPool } from './postgres-pool.js';
 import { columnsOf } from './postgres-value.js';
-import { type BackfillPlan, type BackfillUnit, HOUR_MS, type Rollups } from './rollups.js';
+import { type BackfillPlan, type BackfillUnit, type Expired, HOUR_MS, type Rollups } from './rollups.js';
 
 /** An hour of a value a second is 3,600 readings: a unit of this many takes some hundred milliseconds. */
 const UNIT_HOURS = 256;
 /** One backfill at a time: an older computation must not overwrite a newer one. Any number that is ours alone. */
-const ROLLUP_LOCK = 4_839_201_738;
+export const ROLLUP_LOCK = 4_839_201_738;
 
 /** Markers that are read at a time, with some hundred numbers each. */
 const MARKERS_MAX = 4000;
 
 /** The markers of one bucket, together. */
-interface Marked {
+export interface Marked {
   readonly bucket: Millis;
   readonly ids: readonly string[];
   readonly seriesIds: readonly number[];
 }
 
-interface Hour {
+export interface Hour {
   readonly bucket: Millis;
   readonly seriesId: number;
 }
@@ -30,9 +31,14 @@ interface Hour {
  */
 export class PostgresRollups implements Rollups {
   private readonly pool: PostgresPool;
+  private readonly rawHorizonMs: number | undefined;
+  private readonly chunked: boolean;
 
-  constructor(pool: PostgresPool) {
+  /** `chunked`: the readings are a hypertable. */
+  constructor(pool: PostgresPool, rawHorizonMs?: number, chunked = false) {
     this.pool = pool;
+    this.rawHorizonMs = rawHorizonMs;
+    this.chunked = chunked;
   }
 
   async plan(now: Millis): Promise<BackfillPlan> {
@@ -52,6 +58,15 @@ export class PostgresRollups implements Rollups {
     return this.pool.transaction(async (client) => {
       await client.query('SELECT pg_advisory_xact_lock($1)', [ROLLUP_LOCK]);
       return (await work(client, now - HOUR_MS)) ?? thin(client, now - HOUR_MS);
+    });
+  }
+
+  async expire(now: Millis): Promise<Expired | undefined> {
+    const { rawHorizonMs } = this;
+    if (rawHorizonMs === undefined) return undefined;
+    return this.pool.transaction(async (client) => {
+      await client.query('SELECT pg_advisory_xact_lock($1)', [ROLLUP_LOCK]);
+      return expireRaw(client, now, rawHorizonMs, this.chunked);
     });
   }
 }
@@ -82,7 +97,7 @@ async function work(client: PostgresClient, until: number): Promise<BackfillUnit
 }
 
 /** Every batch marks the hour that is not over: one marker is enough for all of them. */
-async function thin(client: PostgresClient, until: number): Promise<undefined> {
+export async function thin(client: PostgresClient, until: number): Promise<undefined> {
   for (let full = true; full; ) {
     const marked = await readMarked(client, 'bucket > to_timestamp($1::bigint / 1000.0)', until);
     const markers = marked.reduce((sum, { ids }) => sum + ids.length, 0);
@@ -122,11 +137,11 @@ async function compute(
   return rows;
 }
 
-const HOURS = `(SELECT to_timestamp(ms / 1000.0) AS hour, id, n
+export const HOURS = `(SELECT to_timestamp(ms / 1000.0) AS hour, id, n
   FROM unnest($1::bigint[], $2::int[]) WITH ORDINALITY AS u(ms, id, n)) AS m`;
 
 /** By bucket, the oldest first. */
-async function readMarked(client: PostgresClient, which: string, until: number): Promise<Marked[]> {
+export async function readMarked(client: PostgresClient, which: string, until: number): Promise<Marked[]> {
   const { rows } = await client.query<Marked>(
     `SELECT (extract(epoch FROM bucket) * 1000)::bigint AS bucket, array_agg(DISTINCT id)::text[] AS ids,
        array_agg(DISTINCT series_id) AS "seriesIds"
@@ -139,7 +154,7 @@ async function readMarked(client: PostgresClient, which: string, until: number):
 }
 
 /** Deletes exactly these markers and leaves one per bucket for the hours that are still to be done. */
-async function replace(client: PostgresClient, marked: readonly Marked[], left: readonly Hour[]): Promise<void> {
+export async function replace(client: PostgresClient, marked: readonly Marked[], left: readonly Hour[]): Promise<void> {
   const ids = marked.flatMap((one) => one.ids);
   await client.query(
     `DELETE FROM holdfast.dirty WHERE bucket BETWEEN to_timestamp($2::bigint / 1000.0) AND to_timestamp($3::bigint / 1000.0)
@@ -157,6 +172,6 @@ async function replace(client: PostgresClient, marked: readonly Marked[], left: 
   );
 }
 
-function hoursOf({ bucket, seriesIds }: Marked): Hour[] {
+export function hoursOf({ bucket, seriesIds }: Marked): Hour[] {
   return seriesIds.map((seriesId) => ({ bucket, seriesId }));
 }

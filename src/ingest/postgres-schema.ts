@@ -1,7 +1,7 @@
 import { HoldfastError } from '../lib/errors.js';
 import { POSTGRES_MIGRATIONS } from './postgres-migrations.js';
 import type { PostgresClient, PostgresPool } from './postgres-pool.js';
-import { useTimescale } from './timescale.js';
+import { type Timescale, useTimescale } from './timescale.js';
 
 /** Workers that start at the same time wait here for the first one, which does the work. Any number that is ours alone. */
 const MIGRATION_LOCK = 4_839_201_737;
@@ -12,8 +12,8 @@ const SERVER_VERSION_MIN = 140_000;
  * Brings the schema `holdfast` of the database up to date, all or nothing, and makes sure that a commit is durable. Throws
  * `historian.version` on a database that a newer program has written or that is too old itself, and `historian.io`.
  */
-export async function migrate(pool: PostgresPool): Promise<void> {
-  await pool.transaction(async (client) => {
+export async function migrate(pool: PostgresPool): Promise<Timescale | undefined> {
+  return pool.transaction(async (client) => {
     await requireServer(client);
     await client.query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK]);
     const version = await schemaVersion(client);
@@ -23,7 +23,7 @@ export async function migrate(pool: PostgresPool): Promise<void> {
       for (const step of POSTGRES_MIGRATIONS.slice(version)) await client.query(step);
       await client.query('UPDATE holdfast.schema_version SET version = $1', [POSTGRES_MIGRATIONS.length]);
     }
-    await useTimescale(client);
+    return useTimescale(client);
   });
 }
 

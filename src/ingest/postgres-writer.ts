@@ -51,6 +51,17 @@ export function sortRows(
   return { batch, now, ...sorted };
 }
 
+/** Readings from before the floor, which may not be stored any more, are kept aside. */
+export function setOldAside(sorted: Sorted, floor: number): Sorted {
+  if (sorted.readings.every(({ ts }) => ts >= floor)) return sorted;
+  const old = sorted.readings.filter(({ ts }) => ts < floor).map((row) => ({ row, reason: 'too-old' }));
+  return {
+    ...sorted,
+    readings: sorted.readings.filter(({ ts }) => ts >= floor),
+    aside: [...sorted.aside, ...old],
+  };
+}
+
 /**
  * Writes one batch inside a transaction of the caller. Each row ends in exactly one table, or is recognised as one that is
  * there already. Tables are written in the same order by everybody, and rows in the order of their keys, so that two

@@ -17,7 +17,22 @@ export interface Rollups {
   plan(now: Millis): Promise<BackfillPlan>;
   /** Does one unit; undefined when nothing is left. Rejects like `Historian.ingest`. */
   unit(now: Millis): Promise<BackfillUnit | undefined>;
+  /**
+   * Removes some of the readings from before the raw horizon, oldest first; undefined when none is left, or no horizon is
+   * set. The floor below which no reading is stored any more moves in the same transaction, and never past an hour that has
+   * a marker: an hour's rollup is made before its readings go, and is not made again afterwards.
+   */
+  expire(now: Millis): Promise<Expired | undefined>;
 }
+
+export interface Expired {
+  readonly readings: number;
+  /** Readings before this are put into quarantine from now on. */
+  readonly floor: Millis;
+}
+
+/** The floor moves by at most this much at a time, which bounds the transaction. */
+export const EXPIRE_MS_MAX = 6 * 3_600_000;
 
 /** All counts of hours are per series. */
 export interface BackfillPlan {
@@ -58,7 +73,7 @@ export async function backfill(
     const unit = await rollups.unit(now());
     if (!unit) return true;
     done(unit);
-    if (unit.disagreeing === unit.hours) return false;
+    if (unit.disagreeing > 0 && unit.disagreeing === unit.hours) return false;
   }
   return true;
 }
@@ -86,6 +101,7 @@ export class RollupKeeper {
       if (signal.aborted) return;
       try {
         const agreed = await backfill(rollups, () => clock.now(), signal);
+        while (!signal.aborted && (await rollups.expire(clock.now())));
         if (!agreed) this.complain(log, 'readings were counted that the rollups do not have');
       } catch (error) {
         this.complain(log, messageOf(error));

@@ -25,6 +25,8 @@ export interface SqliteHistorianOptions {
   readonly path: string;
   /** Readings whose device time is further ahead of this machine's clock are kept aside. */
   readonly futureMaxMs?: number;
+  /** Age at which single readings are removed; never by default. */
+  readonly rawHorizonMs?: number;
   /** The file grows no further than this; then batches are refused until there is room. Not limited by default. */
   readonly bytesMax?: number;
   readonly clock?: Clock;
@@ -51,13 +53,13 @@ export class SqliteHistorian implements Historian {
 
   private constructor(
     db: Database.Database,
-    { path, futureMaxMs = FUTURE_MS_MAX, clock = systemClock }: SqliteHistorianOptions,
+    { path, futureMaxMs = FUTURE_MS_MAX, rawHorizonMs, clock = systemClock }: SqliteHistorianOptions,
   ) {
     this.clock = clock;
     this.writer = new SqliteWriter(db, futureMaxMs);
     this.group = new GroupCommit(db, path, () => this.writer.forget());
     this.broken = this.group.broken;
-    this.rollups = new SqliteRollups(db, this.group);
+    this.rollups = new SqliteRollups(db, this.group, rawHorizonMs);
     this.addTotals = db.prepare(
       `UPDATE totals SET batches = batches + @batches, rows = rows + @rows, stored = stored + @stored,
        duplicates = duplicates + @duplicates, conflicts = conflicts + @conflicts, gaps = gaps + @gaps,

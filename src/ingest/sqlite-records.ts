@@ -34,6 +34,9 @@ export class SqliteRecords implements Records {
   }
 
   async tallied(hour: Millis, asset: string | undefined): Promise<TalliedHour[]> {
+    const [{ floor }] = this.all<{ floor: number | null }>('SELECT floor FROM raw_floor') as [{ floor: number | null }];
+    // Its readings have been removed on purpose: there is nothing left to compare.
+    if (hour < (floor ?? -Infinity)) return [];
     const rows = this.all<Omit<TalliedHour, 'same'> & { same: number }>(TALLIED, { hour, asset: asset ?? null });
     return rows.map((row) => ({ ...row, same: row.same === 1 }));
   }

@@ -1,6 +1,14 @@
 import type Database from 'better-sqlite3';
 import type { Millis } from '../model/ids.js';
-import { type BackfillPlan, type BackfillUnit, HOUR_MS, type Rollups } from './rollups.js';
+import {
+  type BackfillPlan,
+  type BackfillUnit,
+  EXPIRE_MS_MAX,
+  type Expired,
+  HOUR_MS,
+  hourOf,
+  type Rollups,
+} from './rollups.js';
 import type { GroupCommit } from './sqlite-commit.js';
 
 /** An hour of a value a second is 3,600 readings: a unit of this many holds up the ingest for some ten milliseconds. */
@@ -20,10 +28,28 @@ export class SqliteRollups implements Rollups {
   private readonly oldest: Database.Statement<[number, number], Hour>;
   private readonly upsert: Database.Statement<[{ bucket: number; series_id: number }]>;
   private readonly drop: Database.Statement<[{ bucket: number; series_id: number }]>;
+  private readonly bounds: Database.Statement<
+    [],
+    { floor: number | null; oldest: number | null; marked: number | null }
+  >;
+  private readonly removals: Database.Statement<[number]>[];
+  private readonly moveFloor: Database.Statement<[number, number]>;
+  private readonly rawHorizonMs: number | undefined;
   private readonly unmark: Database.Statement<[{ bucket: number; series_id: number }]>;
 
-  constructor(db: Database.Database, group: GroupCommit) {
+  constructor(db: Database.Database, group: GroupCommit, rawHorizonMs?: number) {
     this.group = group;
+    this.rawHorizonMs = rawHorizonMs;
+    this.bounds = db.prepare(
+      `SELECT floor, (SELECT min((SELECT min(device_ts) FROM readings WHERE series_id = series.id)) FROM series) AS oldest,
+         (SELECT min(bucket) FROM dirty) AS marked FROM raw_floor`,
+    );
+    const ofSeries = (table: string) =>
+      `DELETE FROM ${table} WHERE series_id IN (SELECT id FROM series) AND device_ts < ?`;
+    this.removals = [ofSeries('readings'), ofSeries('absorbed'), 'DELETE FROM tallies WHERE hour < ?'].map((sql) =>
+      db.prepare(sql),
+    );
+    this.moveFloor = db.prepare('UPDATE raw_floor SET floor = ?, removed = removed + ?');
     this.measure = db.prepare(
       `SELECT count(*) AS hours, count(DISTINCT series_id) AS series, min(bucket) AS "from", max(bucket) AS "to"
        FROM dirty WHERE bucket <= ?`,
@@ -74,5 +100,18 @@ export class SqliteRollups implements Rollups {
     const last = hours.at(-1) as Hour;
     const disagreeing = hours.length - agreeing;
     return { hours: hours.length, readings, from: first.bucket, to: (last.bucket + HOUR_MS) as Millis, disagreeing };
+  }
+
+  async expire(now: Millis): Promise<Expired | undefined> {
+    if (this.rawHorizonMs === undefined) return undefined;
+    const target = hourOf(now - this.rawHorizonMs);
+    return this.group.run(1, () => {
+      const { floor, oldest, marked } = this.bounds.get()!;
+      const next = Math.min(target, marked ?? target, oldest === null ? target : hourOf(oldest) + EXPIRE_MS_MAX);
+      if (next <= (floor ?? -Infinity)) return undefined;
+      const [readings = 0] = this.removals.map((removal) => removal.run(next).changes);
+      this.moveFloor.run(next, readings);
+      return { readings, floor: next as Millis };
+    });
   }
 }

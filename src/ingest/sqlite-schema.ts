@@ -140,6 +140,10 @@ const MIGRATIONS: readonly string[] = [
     FROM sensor_readings_1h GROUP BY 1, 2, 3;
   `,
   'ALTER TABLE series ADD COLUMN duplicates INTEGER NOT NULL DEFAULT 0',
+  `
+  CREATE TABLE raw_floor (id INTEGER PRIMARY KEY CHECK (id = 1), floor INTEGER, removed INTEGER NOT NULL DEFAULT 0) STRICT;
+  INSERT INTO raw_floor (id) VALUES (1);
+  `,
 ];
 
 /** Brings the file up to date, all or nothing. Throws `historian.version` on one that a newer program has written. */

@@ -46,6 +46,9 @@ export class SqliteWriter {
   private readonly insertOpaque: Database.Statement<unknown[]>;
   private readonly selectOpaque: Database.Statement<unknown[]>;
   private readonly upsertTally: Database.Statement<unknown[]>;
+  private readonly selectFloor: Database.Statement<[], number | null>;
+  /** Readings from before this are not stored any more. */
+  private floor = -Infinity;
   private readonly countRepeated: Database.Statement<[number, number]>;
   private readonly insertQuarantine: Database.Statement<unknown[]>;
   /** Readings of this batch that were here already, per series. */
@@ -106,6 +109,7 @@ export class SqliteWriter {
        ON CONFLICT DO UPDATE SET last = excluded.last, count = excluded.count, checksum = excluded.checksum,
          up_to = excluded.up_to WHERE excluded.up_to > up_to`,
     );
+    this.selectFloor = db.prepare<[], number | null>('SELECT floor FROM raw_floor').pluck();
     this.countRepeated = db.prepare('UPDATE series SET duplicates = duplicates + ? WHERE id = ?');
     this.insertQuarantine = db.prepare(
       `INSERT INTO quarantine (source_id, seq, reason, topic, asset_id, metric_name, ts, type, value, quality, received_at)
@@ -117,6 +121,7 @@ export class SqliteWriter {
     const sourceId = this.sourceId(batch.source, now);
     const counts = { stored: 0, duplicates: 0, conflicts: 0, gaps: 0, quarantined: 0, opaque: 0 };
     let newest: number | null = null;
+    this.floor = this.selectFloor.get() ?? -Infinity;
     this.marked.clear();
     this.repeated.clear();
     for (const row of batch.rows) {
@@ -144,6 +149,7 @@ export class SqliteWriter {
     if (row.type === 'g') return this.gap(sourceId, row, now);
     const value = storedValue(row.type, row.value);
     if (this.isFuture(row.ts, now)) return this.quarantine(sourceId, row, 'future', value, now);
+    if (row.ts < this.floor) return this.quarantine(sourceId, row, 'too-old', value, now);
     return this.reading(sourceId, row, value, now);
   }
 

@@ -7,7 +7,7 @@ reconcileCases('PostgreSQL', {
   skip: skipPostgres,
   async open(t) {
     const { historian, url, sql } = await openPostgres(t);
-    const records = await PostgresRecords.open(url);
+    const records = await PostgresRecords.open({ url });
     t.after(() => records.close());
     const clock = { ...stoppedClock, now: () => (stoppedClock.now() + 2 * 86_400_000) as never };
     return {

@@ -158,7 +158,7 @@ test('a file from before the rollups gets markers for all that it holds', async 
   for (const view of ['sensor_readings_1d', 'sensor_readings_1h', 'dirty_1h', 'numbers', 'sensor_readings'])
     db.exec(`DROP VIEW ${view}`);
   db.exec(
-    'DROP TABLE absorbed; DROP TABLE dirty; DROP TABLE rollup_1h; DROP TABLE tallies; DROP TABLE jumps; ALTER TABLE series DROP COLUMN duplicates; PRAGMA user_version = 1',
+    'DROP TABLE raw_floor; DROP TABLE absorbed; DROP TABLE dirty; DROP TABLE rollup_1h; DROP TABLE tallies; DROP TABLE jumps; ALTER TABLE series DROP COLUMN duplicates; PRAGMA user_version = 1',
   );
   db.close();
   const { historian: again } = await openHistorian(t, { path });
