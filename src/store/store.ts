@@ -75,6 +75,8 @@ export class Store {
   /** Resolves with the error after which nothing is committed any more. */
   readonly failed: Promise<HoldfastError>;
   readonly sqlite: string;
+  /** The build takes it that a torn write harms no bytes outside its range (https://www.sqlite.org/psow.html). */
+  readonly trustsPowersafeOverwrite: boolean;
   /** Set when the file was damaged and a new one has been made from what could be read of it. */
   readonly damage: Damage | undefined;
   private waitingBytesNow = 0;
@@ -84,6 +86,7 @@ export class Store {
     this.log = options.log ?? silentLog;
     this.waiting = new Waiting(options.groupBytesMax ?? GROUP_BYTES_MAX);
     this.sqlite = opened.sqlite;
+    this.trustsPowersafeOverwrite = opened.trustsPowersafeOverwrite;
     this.damage = opened.damage;
     this.gaugeValues = gauges;
     for (const [i, name] of opened.operations.entries()) this.operationNumbers.set(name, i);

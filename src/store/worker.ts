@@ -81,7 +81,9 @@ class StoreThread {
   opened(): Reply {
     const sqlite = this.db.prepare('SELECT sqlite_version()').pluck().get() as string;
     const { operationNames: operations, gaugeNames: gauges, healed, damage } = this;
-    const opened = { operations, gauges, sqlite, healed, damage };
+    const options = this.db.pragma('compile_options') as { compile_options: string }[];
+    const trustsPowersafeOverwrite = !options.some((it) => it.compile_options === 'POWERSAFE_OVERWRITE=0');
+    const opened = { operations, gauges, sqlite, trustsPowersafeOverwrite, healed, damage };
     return { kind: 'opened', opened, gauges: this.gauges() };
   }
 
