@@ -15,15 +15,22 @@ export function damageGaps(report: DamageReport, gateway: string, readers: reado
   if (missing === 0) return [];
   const assets = new Set([...report.assets, ...readers.flatMap(({ devices }) => devices.map(({ asset }) => asset))]);
   const of = (asset: string, count: number | null): SpoolInput => {
-    const gap: Gap = { asset, from, to, reason: 'spool-corrupt', detail, ...(count === null ? {} : { count }) };
-    const message = {
-      topic: `$gap/${asset}`,
-      payload: encodeGapPayload(gap),
-      qos: 1,
-      retain: false,
-      props: null,
-    } as const;
-    return { ...message, type: 'g', asset, metric: null, deviceTs: to };
+    return gapRow({ asset, from, to, reason: 'spool-corrupt', detail, ...(count === null ? {} : { count }) });
   };
   return [of(gateway, missing), ...Array.from(assets, (asset) => of(asset, null))];
+}
+
+/** A gap as a row of the gateway's own, which comes from no topic of the plant. */
+export function gapRow(gap: Gap): SpoolInput {
+  return {
+    topic: `$gap/${gap.asset}`,
+    payload: encodeGapPayload(gap),
+    qos: 1,
+    retain: false,
+    props: null,
+    type: 'g',
+    asset: gap.asset,
+    metric: null,
+    deviceTs: gap.to,
+  };
 }

@@ -13,7 +13,7 @@ import { Classes } from '../bridge/when-full.js';
 import type { Admit } from '../broker/admit.js';
 import { Broker } from '../broker/broker.js';
 import type { GatewayConfig } from '../config/gateway-schema.js';
-import { type Clock, systemClock } from '../lib/clock.js';
+import { type Clock, steadyClock, systemClock } from '../lib/clock.js';
 import { Closer } from '../lib/closer.js';
 import { type HoldfastError, messageOf } from '../lib/errors.js';
 import { makeFolder } from '../lib/folder.js';
@@ -28,7 +28,8 @@ import { GatewayPages } from '../web/gateway-pages.js';
 import { metricsRoute } from '../web/metrics.js';
 import { WebServer } from '../web/server.js';
 import { openAccess } from './access.js';
-import { damageGaps } from './damage-gaps.js';
+import { ClockWatch } from './clock-watch.js';
+import { damageGaps, gapRow } from './damage-gaps.js';
 import { GATEWAY_METRICS } from './metrics.js';
 import { openReplayer } from './open-replayer.js';
 import { downtimeGaps, ReaderSet } from './reader-set.js';
@@ -188,15 +189,26 @@ export class Gateway {
           [`connection/${config.upstream.clientId}/state`]: replayer.status(rows).state === 'online' ? 1 : 0,
         };
       },
-      clock,
+      clock: steadyClock(clock),
       log,
     });
     closer.push('broker', () => broker.close({ budgetMs: BROKER_CLOSE_MS, hurry: hurry.signal }));
     this.reload_ = () => broker.reload();
 
-    const before = await spool.stats();
-    if (before.received > 0 && startedAt - spool.previous.aliveAt >= DOWNTIME_MS_MIN) {
-      noted(broker.publish(downtimeGaps(config.readers, spool.previous.aliveAt, clock.now() as Millis)), log);
+    const watch = new ClockWatch({
+      gateway: config.gateway.id,
+      clock,
+      log,
+      onStep: (gap) => noted(spool.enqueue([gapRow(gap)]), log),
+    });
+    closer.push('clock', () => watch.close());
+    const { aliveAt, closedAt } = spool.previous;
+    if ((await spool.stats()).received > 0) {
+      watch.compare(aliveAt);
+      const now = clock.now();
+      // Behind a clock that went back nobody knows how long an end that was not in order has been.
+      if (now - aliveAt >= DOWNTIME_MS_MIN || (now < aliveAt && closedAt === null))
+        noted(broker.publish(downtimeGaps(config.readers, Math.min(aliveAt, now) as Millis, now)), log);
     }
     const damage = await spool.damage();
     if (damage) noted(spool.tellDamage(damage.id, damageGaps(damage.report, config.gateway.id, config.readers)), log);
@@ -204,7 +216,7 @@ export class Gateway {
     closer.push('readers', () => readers.stop(hurry.signal));
 
     this.status_ = () =>
-      gatewayStatus({ config, startedAt, clock, store, spool, room, replayer, intake, broker, readers });
+      gatewayStatus({ config, startedAt, clock, watch, store, spool, room, replayer, intake, broker, readers });
     if (config.web) {
       const pages = await GatewayPages.open({ status: this.status_, log });
       closer.push('pages', () => pages.close());
@@ -218,7 +230,7 @@ export class Gateway {
       this.addresses = { mqtt: broker.addresses, web: null };
     }
     log.info(
-      { gateway: config.gateway.id, epoch: spool.epoch, sqlite: store.sqlite, ...this.addresses },
+      { gateway: config.gateway.id, epoch: spool.epoch, sqlite: sqliteInWords(store), ...this.addresses },
       'The gateway is open',
     );
   }
@@ -247,4 +259,11 @@ function admitting(intake: Intake, readers: ReaderSet): Admit {
       done(error, results, at);
       if (!error && message.sender !== null) readers.offer(message);
     });
+}
+
+/** What the build means on cards and eMMC, where a cut write can destroy the whole block it lies in. */
+function sqliteInWords({ sqlite, trustsPowersafeOverwrite }: Store): string {
+  return trustsPowersafeOverwrite
+    ? `${sqlite}, POWERSAFE_OVERWRITE=1: on a device that tears whole blocks a power cut can cost the last commit before it`
+    : `${sqlite}, POWERSAFE_OVERWRITE=0: commits share no block, as SD cards and eMMC need`;
 }

@@ -8,6 +8,7 @@ import type { GatewayId, Millis } from '../model/ids.js';
 import type { GatewayStatus, SpoolStatus } from '../model/status.js';
 import type { Spool } from '../spool/spool.js';
 import type { Store } from '../store/store.js';
+import type { ClockWatch } from './clock-watch.js';
 import type { ReaderSet } from './reader-set.js';
 import type { SpoolRoom } from './spool-room.js';
 
@@ -15,6 +16,7 @@ export interface StatusSources {
   readonly config: GatewayConfig;
   readonly startedAt: Millis;
   readonly clock: Clock;
+  readonly watch: ClockWatch;
   readonly store: Store;
   readonly spool: Spool;
   readonly room: SpoolRoom;
@@ -26,13 +28,15 @@ export interface StatusSources {
 
 /** One snapshot of everything, taken in one turn so that its numbers agree with each other. */
 export async function gatewayStatus(sources: StatusSources): Promise<GatewayStatus> {
-  const { config, startedAt, clock, store, room, replayer, intake, broker, readers } = sources;
+  const { config, startedAt, clock, watch, store, room, replayer, intake, broker, readers } = sources;
   const stats = await sources.spool.stats();
   const full = store.state === 'full' || room.problem !== undefined;
   const secondsUntilFull = await room.secondsUntilFull();
   const { unreadable, lastProblem, heldMessages } = intake.stats();
   const spool: SpoolStatus = {
     state: store.state === 'failed' || store.state === 'closed' ? 'failed' : full ? 'full' : 'open',
+    sqlite: store.sqlite,
+    trustsPowersafeOverwrite: store.trustsPowersafeOverwrite,
     epoch: stats.epoch,
     rows: stats.rows,
     bytes: stats.bytes,
@@ -74,6 +78,7 @@ export async function gatewayStatus(sources: StatusSources): Promise<GatewayStat
     startedAt,
     state: spool.state === 'failed' || !spool.balanced ? 'failed' : causes.length > 0 ? 'degraded' : 'ok',
     causes,
+    clock: watch.status(),
     spool,
     upstream,
     broker: { addresses: broker.addresses, ...broker.status() },

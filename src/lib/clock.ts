@@ -14,6 +14,15 @@ export const systemClock: Clock = {
   mono: () => performance.now(),
 };
 
+/**
+ * The wall time at which it was made, carried on by the monotonic clock, so that setting the machine's clock does not move
+ * it. For deadlines: a step of two weeks must not end what was to live for an hour.
+ */
+export function steadyClock(clock: Clock): Clock {
+  const offset = clock.now() - clock.mono();
+  return { now: () => Math.round(offset + clock.mono()) as Millis, mono: () => clock.mono() };
+}
+
 /** setTimeout fires at once above this many milliseconds, so longer waits are cut into pieces. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 

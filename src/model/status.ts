@@ -10,14 +10,25 @@ export interface GatewayStatus {
   readonly state: 'ok' | 'degraded' | 'failed';
   /** In words, the reasons why the state is not `ok`. */
   readonly causes: readonly string[];
+  readonly clock: ClockStatus;
   readonly spool: SpoolStatus;
   readonly upstream: UpstreamStatus;
   readonly broker: BrokerStatus;
   readonly readers: readonly ReaderStatus[];
 }
 
+/** Steps of the machine's clock since the start; forward is positive. Each is a record in the stream, too. */
+export interface ClockStatus {
+  readonly steps: number;
+  readonly lastStepMs: number | null;
+  readonly lastStepAt: Millis | null;
+}
+
 export interface SpoolStatus {
   readonly state: 'open' | 'full' | 'failed';
+  /** The version of SQLite in this build, and whether it trusts that a torn write harms no neighbouring bytes. */
+  readonly sqlite: string;
+  readonly trustsPowersafeOverwrite: boolean;
   readonly epoch: Epoch;
   /** Not yet acknowledged by the cloud. */
   readonly rows: number;

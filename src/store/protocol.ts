@@ -19,6 +19,7 @@ export interface Opened {
   readonly operations: readonly string[];
   readonly gauges: readonly string[];
   readonly sqlite: string;
+  readonly trustsPowersafeOverwrite: boolean;
   /** An earlier run ended with an I/O error; the files lie on fresh blocks now. */
   readonly healed: boolean;
   readonly damage: Damage | undefined;

@@ -23,8 +23,11 @@ export function gatewayStatus(parts: StatusParts = {}): GatewayStatus {
     causes: [],
     readers: [readerStatus({ since: (now - 3_600_000) as Millis, lastOkAt: now })],
     ...rest,
+    clock: { steps: 0, lastStepMs: null, lastStepAt: null, ...rest.clock },
     spool: {
       state: 'open',
+      sqlite: '3.53.2',
+      trustsPowersafeOverwrite: true,
       epoch: '7f3a90c1' as Epoch,
       rows: 12,
       bytes: 1_440,

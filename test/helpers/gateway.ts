@@ -4,6 +4,7 @@ import type { TestContext } from 'node:test';
 import { connectAsync, type MqttClient } from 'mqtt';
 import { loadGatewayConfig } from '../../src/config/loader.js';
 import { Gateway } from '../../src/gateway/gateway.js';
+import type { Clock } from '../../src/lib/clock.js';
 import { type Log, silentLog } from '../../src/lib/log.js';
 
 export interface GatewayParts {
@@ -12,6 +13,7 @@ export interface GatewayParts {
   readonly upstream?: object;
   readonly bridge?: object;
   readonly log?: Log;
+  readonly clock?: Clock;
 }
 
 /** Nobody listens there. */
@@ -39,7 +41,11 @@ export function gatewayConfigFile(dir: string, { spool = {}, upstreamPort = NOWH
 
 /** A whole gateway in this process; closed with the test unless it was closed before. */
 export async function openGateway(t: TestContext, dir: string, parts: GatewayParts = {}): Promise<Gateway> {
-  const gateway = await Gateway.open(loadGatewayConfig(gatewayConfigFile(dir, parts)), parts.log ?? silentLog);
+  const gateway = await Gateway.open(
+    loadGatewayConfig(gatewayConfigFile(dir, parts)),
+    parts.log ?? silentLog,
+    parts.clock,
+  );
   t.after(() => gateway.close(AbortSignal.abort()));
   return gateway;
 }
@@ -49,8 +55,13 @@ export function mqttUrl(gateway: Gateway): string {
 }
 
 /** A client that is gone with the test. */
-export async function plantClient(t: TestContext, gateway: Gateway, clientId = 'plc'): Promise<MqttClient> {
-  const client = await connectAsync(mqttUrl(gateway), { clientId, clean: false, reconnectPeriod: 50 });
+export async function plantClient(
+  t: TestContext,
+  gateway: Gateway,
+  clientId = 'plc',
+  protocolVersion: 4 | 5 = 4,
+): Promise<MqttClient> {
+  const client = await connectAsync(mqttUrl(gateway), { clientId, clean: false, reconnectPeriod: 50, protocolVersion });
   client.on('error', () => {});
   t.after(() => client.endAsync(true));
   return client;
