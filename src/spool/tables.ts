@@ -8,67 +8,18 @@
 import type { Database } from 'better-sqlite3';
 import { assert } from '../lib/assert.js';
 import { TALLY_TOPIC } from '../model/tally.js';
-import { ArenaWriter } from '../store/arena.js';
 import { unlessFull } from '../store/full.js';
-import type { OpenTables, Tables, Value } from '../store/tables.js';
-import { checksum, isSound } from './checksum.js';
+import type { OpenTables, Tables } from '../store/tables.js';
+import { checksum } from './checksum.js';
 import { DeadLetters } from './dead-letters.js';
 import { Dropping } from './dropping.js';
 import { newEpoch } from './epoch.js';
 import { OWN_FLAGS } from './flags.js';
 import { LostRanges } from './lost-ranges.js';
+import { peeking } from './peek.js';
 import { salvageSpool } from './salvage.js';
-import { TALLIES_SCHEMA, Tallies } from './tallies.js';
-
-const MIGRATIONS = [
-  `CREATE TABLE spool (
-     seq         INTEGER PRIMARY KEY AUTOINCREMENT,
-     topic       TEXT NOT NULL,
-     payload     BLOB NOT NULL,
-     props       BLOB,
-     flags       INTEGER NOT NULL,
-     asset_id    TEXT,
-     metric_name TEXT,
-     device_ts   INTEGER,
-     enqueued_at INTEGER NOT NULL
-   ) STRICT;
-   CREATE TABLE spool_state (
-     id           INTEGER PRIMARY KEY CHECK (id = 1),
-     epoch        TEXT NOT NULL,
-     rows         INTEGER NOT NULL,
-     bytes        INTEGER NOT NULL,
-     received     INTEGER NOT NULL,
-     acknowledged INTEGER NOT NULL,
-     alive_at     INTEGER NOT NULL,
-     closed_at    INTEGER
-   ) STRICT;`,
-  `CREATE TABLE dead_letters (
-     seq         INTEGER PRIMARY KEY,
-     topic       TEXT NOT NULL,
-     payload     BLOB NOT NULL,
-     props       BLOB,
-     flags       INTEGER NOT NULL,
-     asset_id    TEXT,
-     metric_name TEXT,
-     device_ts   INTEGER,
-     enqueued_at INTEGER NOT NULL,
-     buried_at   INTEGER NOT NULL,
-     reason      TEXT NOT NULL
-   ) STRICT;
-   ALTER TABLE spool_state ADD COLUMN dead INTEGER NOT NULL DEFAULT 0;`,
-  TALLIES_SCHEMA,
-  `CREATE TABLE spool_lost (
-     first  INTEGER PRIMARY KEY,
-     last   INTEGER NOT NULL,
-     reason TEXT NOT NULL
-   ) STRICT;
-   CREATE TABLE spool_damage (
-     id     INTEGER PRIMARY KEY,
-     report TEXT NOT NULL
-   ) STRICT;
-   ALTER TABLE spool_state ADD COLUMN dropped INTEGER NOT NULL DEFAULT 0;
-   ALTER TABLE spool ADD COLUMN checksum INTEGER;`,
-];
+import { MIGRATIONS } from './schema.js';
+import { Tallies } from './tallies.js';
 
 /**
  * Rows of a transaction are gathered and inserted so many at a time: with AUTOINCREMENT every statement also reads and
@@ -76,9 +27,6 @@ const MIGRATIONS = [
  */
 const INSERT_ROWS = 32;
 const COLUMNS = 9;
-
-/** Rows are taken from the table in steps of this many, so that a limit in bytes is overshot by one step at most. */
-const PEEK_STEP_ROWS = 128;
 
 /** `received = rows + acknowledged + dropped + dead`, at every commit. */
 export interface State {
@@ -123,19 +71,6 @@ export type InsertArgs = [
   enqueuedAt: number,
 ];
 
-type RawRow = [
-  seq: number,
-  topic: string,
-  payload: Buffer,
-  props: Buffer | null,
-  flags: number,
-  asset: string | null,
-  metric: string | null,
-  deviceTs: number | null,
-  enqueuedAt: number,
-  checksum: number | null,
-];
-
 function open(db: Database): OpenTables {
   const now = Date.now();
   db.prepare(
@@ -155,7 +90,6 @@ function open(db: Database): OpenTables {
   const size = 'length(payload) + ifnull(length(props), 0)';
   const measure = db.prepare(`SELECT count(*), total(${size}) FROM spool WHERE seq <= ?`).raw();
   const deleteUpTo = db.prepare('DELETE FROM spool WHERE seq <= ?');
-  const page = db.prepare('SELECT * FROM spool WHERE seq > ? ORDER BY seq LIMIT ?').raw();
   const firstRow = db.prepare('SELECT seq, enqueued_at FROM spool ORDER BY seq LIMIT 1').raw();
   const readState = db.prepare(
     'SELECT epoch, rows, bytes, received, acknowledged, dead, dropped, alive_at AS aliveAt FROM spool_state',
@@ -269,6 +203,7 @@ function open(db: Database): OpenTables {
   };
   const lost = new LostRanges(db);
   const dropping = new Dropping(rows, lost);
+  const peek = peeking(db, lost);
   const dead = new DeadLetters(rows, lost);
 
   return {
@@ -315,38 +250,7 @@ function open(db: Database): OpenTables {
       },
     },
     queries: {
-      /**
-       * Rows after `after` in order, as an arena of ten values each and a null, the tenth 1 or 0 for sound or not: at most `rowsMax`, at most `bytesMax`
-       * unless one row alone is larger. Then the lost ranges before the last of them, or all when there are no rows: three
-       * values each and a null.
-       */
-      peek(after: number, rowsMax: number, bytesMax: number): ArrayBuffer {
-        const values = new ArenaWriter();
-        const ranges = lost.after(after);
-        let last = Number.POSITIVE_INFINITY;
-        let count = 0;
-        for (let cursor = after, left = rowsMax; left > 0 && values.bytes < bytesMax; ) {
-          const rows = page.all(cursor, Math.min(left, PEEK_STEP_ROWS)) as RawRow[];
-          for (const row of rows) {
-            if (row[0] > ranges.complete || (count > 0 && values.bytes + (row[2]?.length ?? 0) > bytesMax)) {
-              left = 0;
-              break;
-            }
-            for (let n = 0; n < 9; n++) values.put(row[n] as Value);
-            const [, topic, payload, props, flags, asset, metric, deviceTs, enqueuedAt, sum] = row;
-            values.put(isSound([topic, payload, props, flags, asset, metric, deviceTs, enqueuedAt], sum) ? 1 : 0);
-            last = row[0];
-            count++;
-          }
-          if (rows.length < PEEK_STEP_ROWS) break;
-          left -= rows.length;
-          cursor = (rows.at(-1) as RawRow)[0];
-        }
-        values.put(null);
-        for (const range of ranges.list) if (range[0] < last) for (const value of range) values.put(value);
-        values.put(null);
-        return values.take();
-      },
+      peek,
       /** The newest dead letters, as [seq, reason, topic, bytes, buriedAt], highest seq first. */
       dead: (max: number) => dead.newest(max),
       /** What the last damage took, while it has not been told: [id, report]. */

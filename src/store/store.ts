@@ -9,68 +9,27 @@
  * deletions that may make room. After an I/O error nothing is committed any more (`failed`): the page cache can show what
  * the device does not have, so only a restart on fresh files may go on.
  */
-import { Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
 import { assert, assertNever } from '../lib/assert.js';
 import { HoldfastError, messageOf } from '../lib/errors.js';
 import { type Log, silentLog } from '../lib/log.js';
-import { ArenaWriter } from './arena.js';
-import {
-  type Batch,
-  buffersOf,
-  type Failure,
-  type Opened,
-  type Reply,
-  type Request,
-  type WorkerOptions,
-} from './protocol.js';
+import { Asked } from './asked.js';
+import { type OpenThread, openThread, type StoreOptions } from './open-thread.js';
+import { type Batch, buffersOf, type Failure, type Reply, type Request } from './protocol.js';
 import type { Damage, Op, Unit } from './tables.js';
+import { type Group, type UnitDone, Waiting } from './waiting.js';
 
 /** A group larger than this would hold the thread, and a waiting publisher, for longer than a checkpoint does. */
 const GROUP_BYTES_MAX = 4 * 1024 * 1024;
-const GROUP_UNITS_MAX = 8_192;
 /** Riders that nobody gives a lift to within this time get a transaction of their own. */
 const RIDER_WAIT_MS = 100;
 const FULL_RETRY_MS = 250;
-/** Buffers kept to be written again: one fills while one is away; a rare large one is let go. */
-const SPENT_MAX = 3;
-const SPENT_BYTES_MAX = 2 * 1024 * 1024;
-/** 1000 pages of 4 KiB bound the log to about 4 MiB between checkpoints. */
-const LOG_PAGES_MAX = 1_000;
-const FULL_HINT = 'free some space on this device; nothing is lost by waiting';
 
-/** `results[at + i]` is what operation i of the unit returned, NaN where it returned nothing or was skipped. */
-export type UnitDone = (error: HoldfastError | null, results: Float64Array, at: number) => void;
+export type { StoreOptions, UnitDone };
 
 export type StoreState = 'open' | 'full' | 'failed' | 'closed';
 
-export interface StoreOptions {
-  readonly path: string;
-  /** The modules that own tables: `new URL('…', import.meta.url)`. */
-  readonly tables: readonly URL[];
-  readonly busyTimeoutMs?: number;
-  /** Upper bound of the file in 4 KiB pages; reaching it is the same as a full device. */
-  readonly pagesMax?: number;
-  /** Pages that the write-ahead log may hold before they are moved into the file. */
-  readonly logPagesMax?: number;
-  /** Space kept aside so that deletions and checkpoints work on a full device; absent: none. */
-  readonly ballastBytes?: number;
-  /** Bytes of a group; a smaller one needs a smaller log. */
-  readonly groupBytesMax?: number;
-  readonly log?: Log;
-}
-
-interface Gathered {
-  readonly writer: ArenaWriter;
-  readonly done: UnitDone[];
-  readonly operations: number[];
-}
-
-interface Sent {
-  readonly batch: Batch | null;
-  readonly done: readonly UnitDone[];
-  readonly operations: readonly number[];
-}
-
+const NOBODY: Group = { batch: null, done: [], operations: [] };
 const NO_RESULTS = new Float64Array(0);
 const NO_FAILURES: ReadonlyMap<number, Failure> = new Map();
 
@@ -80,16 +39,13 @@ export class Store {
   private readonly operationNumbers = new Map<string, number>();
   private readonly gaugeNumbers = new Map<string, number>();
   private gaugeValues: Float64Array;
-  private gathering: Gathered[] = [];
-  private riders = new ArenaWriter();
-  private ridersBack: Batch | null = null;
-  private sent: Sent | undefined;
-  private readonly spent: ArrayBuffer[] = [];
+  private readonly waiting: Waiting;
+  private sent: Group | undefined;
   private scheduled = false;
   private riderTimer: NodeJS.Timeout | undefined;
   private fullTimer: NodeJS.Timeout | undefined;
   private nextId = 1;
-  private readonly queries = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
+  private readonly asked = new Asked();
   private mode: StoreState = 'open';
   private failure: HoldfastError | undefined;
   private closing: Promise<void> | undefined;
@@ -103,13 +59,12 @@ export class Store {
   readonly sqlite: string;
   /** Set when the file was damaged and a new one has been made from what could be read of it. */
   readonly damage: Damage | undefined;
-  private readonly groupBytesMax: number;
   private waitingBytesNow = 0;
 
-  private constructor(worker: Worker, opened: Opened, gauges: Float64Array, options: StoreOptions) {
+  private constructor({ worker, opened, gauges }: OpenThread, options: StoreOptions) {
     this.worker = worker;
     this.log = options.log ?? silentLog;
-    this.groupBytesMax = options.groupBytesMax ?? GROUP_BYTES_MAX;
+    this.waiting = new Waiting(options.groupBytesMax ?? GROUP_BYTES_MAX);
     this.sqlite = opened.sqlite;
     this.damage = opened.damage;
     this.gaugeValues = gauges;
@@ -130,33 +85,7 @@ export class Store {
    * `spool.not-durable`, `spool.full` or `spool.io`.
    */
   static async open(options: StoreOptions): Promise<Store> {
-    const workerData: WorkerOptions = {
-      path: options.path,
-      busyTimeoutMs: options.busyTimeoutMs,
-      pagesMax: options.pagesMax,
-      logPagesMax: options.logPagesMax ?? LOG_PAGES_MAX,
-      ballastBytes: options.ballastBytes,
-      tables: options.tables.map(String),
-    };
-    const worker = new Worker(new URL('./worker.js', import.meta.url), { workerData, name: 'store' });
-    const first = await new Promise<Reply>((resolve, reject) => {
-      worker.once('message', resolve);
-      worker.once('error', reject);
-    });
-    if (first.kind === 'opened') {
-      const { log = silentLog, path } = options;
-      if (first.opened.healed)
-        log.warn({ path }, 'The last run ended with an I/O error; the spool is on fresh blocks now');
-      return new Store(worker, first.opened, first.gauges, options);
-    }
-    assert(first.kind === 'broken', 'the first answer of the store thread is opened or broken');
-    await worker.terminate();
-    const { code, message } = first.failure;
-    if (code.startsWith('SQLITE_FULL') || code === 'ENOSPC')
-      throw new HoldfastError('spool.full', `There is no room for ${options.path}: ${message}`, { hint: FULL_HINT });
-    throw code === 'spool.locked' || code === 'spool.version' || code === 'spool.not-durable'
-      ? new HoldfastError(code, message, { hint: first.hint })
-      : new HoldfastError('spool.io', `Cannot open ${options.path}: ${message}`, { values: { code } });
+    return new Store(await openThread(options), options);
   }
 
   get state(): StoreState {
@@ -190,16 +119,7 @@ export class Store {
       );
       return;
     }
-    let last = this.gathering.at(-1);
-    if (!last || last.writer.bytes >= this.groupBytesMax || last.writer.units >= GROUP_UNITS_MAX) {
-      last = { writer: new ArenaWriter(this.spent.pop()), done: [], operations: [] };
-      this.gathering.push(last);
-    }
-    const before = last.writer.bytes;
-    last.writer.write(unit);
-    this.waitingBytesNow += last.writer.bytes - before;
-    last.done.push(done);
-    last.operations.push(unit.length);
+    this.waitingBytesNow += this.waiting.add(unit, done);
     this.schedule();
   }
 
@@ -227,7 +147,7 @@ export class Store {
    */
   ride(op: Op): void {
     if (this.mode === 'failed' || this.mode === 'closed') return;
-    this.riders.write([op]);
+    this.waiting.addRider(op);
     this.riderTimer ??= setTimeout(() => {
       this.riderTimer = undefined;
       this.schedule();
@@ -245,10 +165,7 @@ export class Store {
       return Promise.reject(this.failure ?? new HoldfastError('spool.closed', 'the store is closed'));
     }
     const id = this.nextId++;
-    return new Promise<T>((resolve, reject) => {
-      this.queries.set(id, { resolve: resolve as (value: unknown) => void, reject });
-      this.post({ kind: 'query', id, name, args });
-    });
+    return this.asked.ask<T>(id, () => this.post({ kind: 'query', id, name, args }));
   }
 
   /** Commits what has been submitted, then closes the file. When it cannot (full, failed), what waits gets an error. */
@@ -259,7 +176,7 @@ export class Store {
 
   private async shut(): Promise<void> {
     clearTimeout(this.riderTimer);
-    if (this.mode === 'open' && (this.sent || this.gathering.length > 0 || this.riders.units > 0)) {
+    if (this.mode === 'open' && (this.sent || !this.waiting.isEmpty)) {
       await new Promise<void>((resolve) => {
         this.onIdle = resolve;
         this.flush();
@@ -288,29 +205,19 @@ export class Store {
 
   private flush(): void {
     if (this.sent || this.mode === 'failed' || this.mode === 'closed' || this.fullTimer) return;
-    const group = this.gathering.shift();
+    const group = this.waiting.takeGroup();
     const riders = this.takeRiders();
-    if (!group && !riders) {
-      this.onIdle?.();
-      return;
-    }
-    const batch = group ? take(group.writer) : null;
-    this.transmit({ batch, done: group?.done ?? [], operations: group?.operations ?? [] }, riders);
+    if (!group && !riders) this.onIdle?.();
+    else this.transmit(group ?? NOBODY, riders);
   }
 
   private takeRiders(): Batch | null {
-    const back = this.ridersBack;
-    this.ridersBack = null;
-    if (back) return back;
-    if (this.riders.units === 0) return null;
     clearTimeout(this.riderTimer);
     this.riderTimer = undefined;
-    const batch = take(this.riders);
-    this.riders = new ArenaWriter();
-    return batch;
+    return this.waiting.takeRiders();
   }
 
-  private transmit(sent: Sent, riders: Batch | null): void {
+  private transmit(sent: Group, riders: Batch | null): void {
     this.sent = sent;
     this.post({ kind: 'group', id: this.nextId++, group: sent.batch, riders }, buffersOf(sent.batch, riders));
   }
@@ -324,9 +231,7 @@ export class Store {
       case 'committed':
         this.gaugeValues = reply.gauges;
         this.mode = 'open';
-        if (reply.spent && reply.spent.byteLength <= SPENT_BYTES_MAX && this.spent.length < SPENT_MAX) {
-          this.spent.push(reply.spent);
-        }
+        if (reply.spent) this.waiting.reuse(reply.spent);
         this.committed(reply.results, reply.failures ?? NO_FAILURES);
         return;
       case 'full':
@@ -335,12 +240,10 @@ export class Store {
         return;
       case 'answer':
         this.gaugeValues = reply.gauges;
-        this.queries.get(reply.id)?.resolve(reply.value);
-        this.queries.delete(reply.id);
+        this.asked.answer(reply.id, reply.value);
         return;
       case 'refused':
-        this.queries.get(reply.id)?.reject(unitError(reply.failure));
-        this.queries.delete(reply.id);
+        this.asked.refuse(reply.id, unitError(reply.failure));
         return;
       case 'failed':
         this.breakDown(reply.failure);
@@ -375,7 +278,7 @@ export class Store {
   }
 
   /** Calls back the first `units` units of a group. */
-  private answer(sent: Sent, units: number, results: Float64Array, failures: ReadonlyMap<number, Failure>): void {
+  private answer(sent: Group, units: number, results: Float64Array, failures: ReadonlyMap<number, Failure>): void {
     for (let unit = 0, at = 0; unit < units; unit++) {
       const failure = failures.size > 0 ? failures.get(unit) : undefined;
       this.call(sent.done[unit] as UnitDone, failure ? unitError(failure) : null, results, at);
@@ -388,9 +291,9 @@ export class Store {
     assert(sent, 'a full device answers a group');
     if (this.mode === 'open') this.log.error({}, 'The device is full; acknowledgements wait until there is room');
     this.mode = 'full';
-    this.ridersBack = riders;
+    this.waiting.giveBackRiders(riders);
     if (sent.batch && group) this.waitingBytesNow -= group.start - sent.batch.start;
-    const rest: Sent = { batch: group, done: sent.done.slice(done), operations: sent.operations.slice(done) };
+    const rest: Group = { batch: group, done: sent.done.slice(done), operations: sent.operations.slice(done) };
     this.sent = rest;
     this.answer(sent, done, results, NO_FAILURES);
     this.announce();
@@ -422,13 +325,11 @@ export class Store {
   }
 
   private rejectWaiting(error: HoldfastError): void {
-    const waiting = [this.sent?.done ?? [], ...this.gathering.map((group) => group.done)];
+    const waiting = [...(this.sent?.done ?? []), ...this.waiting.giveUp()];
     this.sent = undefined;
-    this.gathering = [];
     this.waitingBytesNow = 0;
-    for (const done of waiting.flat()) this.call(done, error, NO_RESULTS, 0);
-    for (const query of this.queries.values()) query.reject(error);
-    this.queries.clear();
+    for (const done of waiting) this.call(done, error, NO_RESULTS, 0);
+    this.asked.refuseAll(error);
   }
 
   /** A callback that throws must not keep the others of its group from being called. */
@@ -439,11 +340,6 @@ export class Store {
       this.log.error({ cause: messageOf(bug) }, 'A commit callback threw');
     }
   }
-}
-
-function take(writer: ArenaWriter): Batch {
-  const { units, operations, bytes } = writer;
-  return { start: 0, end: bytes, units, operations, buffer: writer.take() };
 }
 
 function unitError({ code, message }: Failure): HoldfastError {

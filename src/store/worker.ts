@@ -6,20 +6,19 @@ import { resolve } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Database } from 'better-sqlite3';
 import { assert, assertNever } from '../lib/assert.js';
-import { HoldfastError, messageOf, systemCodeOf } from '../lib/errors.js';
+import { HoldfastError } from '../lib/errors.js';
 import { markIfIoError } from '../lib/sqlite-io-error.js';
-import { ArenaReader } from './arena.js';
 import { Checkpoints } from './checkpoints.js';
 import { markClosed, migrate } from './database.js';
-import { isFullError, unlessFull } from './full.js';
-import { type Batch, buffersOf, type Failure, type Reply, type Request, type WorkerOptions } from './protocol.js';
+import { describe, isFatal } from './failure.js';
+import { unlessFull } from './full.js';
+import { Groups } from './groups.js';
+import { buffersOf, type Failure, type Reply, type Request, type WorkerOptions } from './protocol.js';
 import { isDamage, openSound, suspect } from './recovery.js';
 import { Space } from './space.js';
 import type { Damage, OpenTables, Query, Tables } from './tables.js';
 import { Units } from './units.js';
 
-/** Codes after which the file must not be written again: what reached the device is unknown. */
-const FATAL = /^SQLITE_(IOERR|CORRUPT|NOTADB|CANTOPEN|READONLY|NOMEM)/;
 const VACUUM_IDLE_MS = 50;
 
 const port = parentPort;
@@ -38,9 +37,7 @@ class StoreThread {
   private readonly space: Space;
   private readonly queries = new Map<string, Query>();
   private readonly gaugeNames: string[] = [];
-  private readonly begin;
-  private readonly commit;
-  private readonly rollback;
+  private readonly groups: Groups;
   private vacuumTimer: NodeJS.Timeout | undefined;
   private hasFailed = false;
 
@@ -53,9 +50,8 @@ class StoreThread {
     this.healed = healed;
     this.checkpoints = new Checkpoints(this.db, options.logPagesMax);
     this.space = new Space(this.db, this.path, options);
-    this.begin = this.db.prepare('BEGIN IMMEDIATE');
-    this.commit = this.db.prepare('COMMIT');
-    this.rollback = this.db.prepare('ROLLBACK');
+    const { space, units, owners } = this;
+    this.groups = new Groups({ db, space, units, owners, gauges: () => this.gauges() });
     try {
       this.openTables(modules);
     } catch (error) {
@@ -93,7 +89,7 @@ class StoreThread {
     if (this.hasFailed) return;
     switch (request.kind) {
       case 'group':
-        this.reply(this.group(request.id, request.group, request.riders));
+        this.reply(this.groups.run(request.id, request.group, request.riders));
         // Whoever waits for the commit need not wait for this.
         this.orFail(() => this.checkpoints.whenDue());
         this.vacuumTimer ??= setTimeout(() => this.vacuumWhileIdle(), VACUUM_IDLE_MS);
@@ -144,145 +140,7 @@ class StoreThread {
       work();
     } catch (error) {
       const failure = describe(error);
-      if (FATAL.test(failure.code)) this.reply({ kind: 'failed', failure });
-    }
-  }
-
-  private group(id: number, group: Batch | null, riders: Batch | null): Reply {
-    try {
-      if (this.space.isSqueezed && !this.space.relax()) return this.drain(id, group, riders);
-    } catch (error) {
-      const failure = describe(error);
-      return FATAL.test(failure.code) ? { kind: 'failed', failure } : this.drain(id, group, riders);
-    }
-    const results = new Float64Array(group?.operations ?? 0).fill(Number.NaN);
-    const failures = new Map<number, Failure>();
-    try {
-      this.transaction(() => {
-        if (riders) this.units.run(riders);
-        if (group) this.units.run(group, results);
-        this.space.vacuumStep();
-      });
-    } catch (error) {
-      const failure = describe(error);
-      if (FATAL.test(failure.code)) return { kind: 'failed', failure };
-      if (isFullError(error))
-        return this.space.isAtLimit ? this.full(id, group, riders) : this.drain(id, group, riders);
-      const fatal = this.oneByOne(group, riders, results, failures);
-      if (fatal) return { kind: 'failed', failure: fatal };
-    }
-    return this.committed(id, results, failures, group);
-  }
-
-  private committed(id: number, results: Float64Array, failures: Map<number, Failure>, group: Batch | null): Reply {
-    const gauges = this.gauges();
-    return {
-      kind: 'committed',
-      id,
-      results,
-      failures: failures.size > 0 ? failures : null,
-      gauges,
-      spent: group?.buffer ?? null,
-    };
-  }
-
-  /**
-   * Deletions are what makes room, so they get a transaction of their own first. Then as much of the group as fits, found
-   * by halving: a group that is larger than the room there will ever be must not wait for all of it at once.
-   */
-  private full(id: number, group: Batch | null, riders: Batch | null): Reply {
-    const results = new Float64Array(group?.operations ?? 0).fill(Number.NaN);
-    let ridersLeft = riders;
-    let left = group;
-    try {
-      if (riders) this.transaction(() => this.units.run(riders));
-      ridersLeft = null;
-      for (let share = left?.units ?? 0; left && left.units > 0 && share > 0; ) {
-        const part: Batch = { ...left, units: Math.min(share, left.units) };
-        const done = group ? group.operations - left.operations : 0;
-        try {
-          const [end, operations] = this.transaction(() => this.units.run(part, results.subarray(done)));
-          left = { ...left, start: end, units: left.units - part.units, operations: left.operations - operations };
-        } catch (error) {
-          if (!isFullError(error)) throw error;
-          share = Math.floor(part.units / 2);
-        }
-      }
-    } catch (error) {
-      const failure = describe(error);
-      if (FATAL.test(failure.code)) return { kind: 'failed', failure };
-      // Not even the deletions have room, so it is the device after all.
-      if (isFullError(error) && ridersLeft) return this.drain(id, group, riders);
-    }
-    const done = (group?.units ?? 0) - (left?.units ?? 0);
-    if (!ridersLeft && !left?.units) return this.committed(id, results, new Map(), group);
-    return { kind: 'full', id, done, results, group: left, riders: ridersLeft, gauges: this.gauges() };
-  }
-
-  /**
-   * The device is full. What is to be written waits; deletions are run, and the pages they free are given back, in the
-   * space that the ballast has left. So the cloud's acknowledgements make room here, and so does whoever tidies up.
-   */
-  private drain(id: number, group: Batch | null, riders: Batch | null): Reply {
-    const results = new Float64Array(0);
-    let left = riders;
-    try {
-      this.space.squeeze();
-      if (this.space.mark()) {
-        if (riders) this.transaction(() => this.units.run(riders));
-        left = null;
-        this.space.giveBack();
-      }
-    } catch (error) {
-      const failure = describe(error);
-      if (FATAL.test(failure.code)) return { kind: 'failed', failure };
-      if (!isFullError(error)) left = null;
-    }
-    if (!group && !left) return this.committed(id, results, new Map(), null);
-    return { kind: 'full', id, done: 0, results, group, riders: left, gauges: this.gauges() };
-  }
-
-  /** One bad statement must not fail its neighbours: again, each unit in a transaction of its own. */
-  private oneByOne(
-    group: Batch | null,
-    riders: Batch | null,
-    results: Float64Array,
-    failures: Map<number, Failure>,
-  ): Failure | undefined {
-    for (const [batch, into] of [
-      [riders, undefined],
-      [group, results],
-    ] as const) {
-      if (!batch) continue;
-      const reader = new ArenaReader(batch.buffer, batch.start);
-      for (let unit = 0, at = 0; unit < batch.units; unit++) {
-        const start = reader.offset;
-        try {
-          at = this.transaction(() => this.units.runOne(reader, into, at));
-        } catch (error) {
-          const failure = describe(error);
-          if (FATAL.test(failure.code)) return failure;
-          reader.seek(start);
-          at = this.units.passOver(reader, into, at);
-          if (into) failures.set(unit, failure);
-        }
-      }
-    }
-    return undefined;
-  }
-
-  private transaction<T>(body: () => T): T {
-    this.begin.run();
-    try {
-      const value = body();
-      for (const owner of this.owners) owner.beforeCommit?.();
-      this.commit.run();
-      return value;
-    } catch (error) {
-      // SQLite rolls back by itself after some errors (no space, I/O).
-      if (this.db.inTransaction) this.rollback.run();
-      if (!FATAL.test(describe(error).code)) for (const owner of this.owners) owner.afterRollback?.();
-      throw error;
+      if (isFatal(failure)) this.reply({ kind: 'failed', failure });
     }
   }
 
@@ -294,7 +152,7 @@ class StoreThread {
       return { kind: 'answer', id, value, gauges: this.gauges() };
     } catch (error) {
       const failure = describe(error);
-      return FATAL.test(failure.code) ? { kind: 'failed', failure } : { kind: 'refused', id, failure };
+      return isFatal(failure) ? { kind: 'failed', failure } : { kind: 'refused', id, failure };
     }
   }
 
@@ -319,10 +177,6 @@ class StoreThread {
 function leaveWord(path: string, failure: Failure): void {
   markIfIoError(path, failure);
   if (isDamage(failure)) suspect(path, failure.message);
-}
-
-function describe(error: unknown): Failure {
-  return { code: systemCodeOf(error) ?? 'ERROR', message: messageOf(error) };
 }
 
 function send(reply: Reply): void {
