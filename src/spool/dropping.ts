@@ -111,7 +111,8 @@ export class Dropping {
           run = undefined;
           continue;
         }
-        if (run) run.last = seq;
+        // Only what was there is told as dropped: a seq in between may be a dead letter, with a reason of its own.
+        if (run?.last === seq - 1) run.last = seq;
         else {
           run = { first: seq, last: seq };
           runs.push(run);

@@ -13,39 +13,21 @@ import type { Worker } from 'node:worker_threads';
 import { assert, assertNever } from '../lib/assert.js';
 import { HoldfastError, messageOf } from '../lib/errors.js';
 import { type Log, silentLog } from '../lib/log.js';
-import { type OpenThread, openThread } from './open-thread.js';
+import { Asked } from './asked.js';
+import { type OpenThread, openThread, type StoreOptions } from './open-thread.js';
 import { type Batch, buffersOf, type Failure, type Reply, type Request } from './protocol.js';
 import type { Damage, Op, Unit } from './tables.js';
-import { type Group, Waiting } from './waiting.js';
+import { type Group, type UnitDone, Waiting } from './waiting.js';
 
 /** A group larger than this would hold the thread, and a waiting publisher, for longer than a checkpoint does. */
 const GROUP_BYTES_MAX = 4 * 1024 * 1024;
 /** Riders that nobody gives a lift to within this time get a transaction of their own. */
 const RIDER_WAIT_MS = 100;
 const FULL_RETRY_MS = 250;
-/** 1000 pages of 4 KiB bound the log to about 4 MiB between checkpoints. */
-const LOG_PAGES_MAX = 1_000;
 
-/** `results[at + i]` is what operation i of the unit returned, NaN where it returned nothing or was skipped. */
-export type UnitDone = (error: HoldfastError | null, results: Float64Array, at: number) => void;
+export type { StoreOptions, UnitDone };
 
 export type StoreState = 'open' | 'full' | 'failed' | 'closed';
-
-export interface StoreOptions {
-  readonly path: string;
-  /** The modules that own tables: `new URL('…', import.meta.url)`. */
-  readonly tables: readonly URL[];
-  readonly busyTimeoutMs?: number;
-  /** Upper bound of the file in 4 KiB pages; reaching it is the same as a full device. */
-  readonly pagesMax?: number;
-  /** Pages that the write-ahead log may hold before they are moved into the file. */
-  readonly logPagesMax?: number;
-  /** Space kept aside so that deletions and checkpoints work on a full device; absent: none. */
-  readonly ballastBytes?: number;
-  /** Bytes of a group; a smaller one needs a smaller log. */
-  readonly groupBytesMax?: number;
-  readonly log?: Log;
-}
 
 const NOBODY: Group = { batch: null, done: [], operations: [] };
 const NO_RESULTS = new Float64Array(0);
@@ -63,7 +45,7 @@ export class Store {
   private riderTimer: NodeJS.Timeout | undefined;
   private fullTimer: NodeJS.Timeout | undefined;
   private nextId = 1;
-  private readonly queries = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
+  private readonly asked = new Asked();
   private mode: StoreState = 'open';
   private failure: HoldfastError | undefined;
   private closing: Promise<void> | undefined;
@@ -106,12 +88,7 @@ export class Store {
    * `spool.not-durable`, `spool.full` or `spool.io`.
    */
   static async open(options: StoreOptions): Promise<Store> {
-    const { path, busyTimeoutMs, pagesMax, logPagesMax = LOG_PAGES_MAX, ballastBytes, log = silentLog } = options;
-    const tables = options.tables.map(String);
-    const thread = await openThread({ path, busyTimeoutMs, pagesMax, logPagesMax, ballastBytes, tables });
-    if (thread.opened.healed)
-      log.warn({ path }, 'The last run ended with an I/O error; the spool is on fresh blocks now');
-    return new Store(thread, options);
+    return new Store(await openThread(options), options);
   }
 
   get state(): StoreState {
@@ -191,10 +168,7 @@ export class Store {
       return Promise.reject(this.failure ?? new HoldfastError('spool.closed', 'the store is closed'));
     }
     const id = this.nextId++;
-    return new Promise<T>((resolve, reject) => {
-      this.queries.set(id, { resolve: resolve as (value: unknown) => void, reject });
-      this.post({ kind: 'query', id, name, args });
-    });
+    return this.asked.ask<T>(id, () => this.post({ kind: 'query', id, name, args }));
   }
 
   /** Commits what has been submitted, then closes the file. When it cannot (full, failed), what waits gets an error. */
@@ -269,12 +243,10 @@ export class Store {
         return;
       case 'answer':
         this.gaugeValues = reply.gauges;
-        this.queries.get(reply.id)?.resolve(reply.value);
-        this.queries.delete(reply.id);
+        this.asked.answer(reply.id, reply.value);
         return;
       case 'refused':
-        this.queries.get(reply.id)?.reject(unitError(reply.failure));
-        this.queries.delete(reply.id);
+        this.asked.refuse(reply.id, unitError(reply.failure));
         return;
       case 'failed':
         this.breakDown(reply.failure);
@@ -360,8 +332,7 @@ export class Store {
     this.sent = undefined;
     this.waitingBytesNow = 0;
     for (const done of waiting) this.call(done, error, NO_RESULTS, 0);
-    for (const query of this.queries.values()) query.reject(error);
-    this.queries.clear();
+    this.asked.refuseAll(error);
   }
 
   /** A callback that throws must not keep the others of its group from being called. */

@@ -1,7 +1,10 @@
+import type { HoldfastError } from '../lib/errors.js';
 import { ArenaWriter } from './arena.js';
 import type { Batch } from './protocol.js';
-import type { UnitDone } from './store.js';
 import type { Op, Unit } from './tables.js';
+
+/** `results[at + i]` is what operation i of the unit returned, NaN where it returned nothing or was skipped. */
+export type UnitDone = (error: HoldfastError | null, results: Float64Array, at: number) => void;
 
 const GROUP_UNITS_MAX = 8_192;
 /** Buffers kept to be written again: one fills while one is away; a rare large one is let go. */
