@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
@@ -46,7 +47,11 @@ export async function openGateway(t: TestContext, dir: string, parts: GatewayPar
     parts.log ?? silentLog,
     parts.clock,
   );
-  t.after(() => gateway.close(AbortSignal.abort()));
+  t.after(async () => {
+    const { spool, causes } = await gateway.status();
+    await gateway.close(AbortSignal.abort());
+    assert.ok(spool.balanced, `the spool adds up when a test ends: ${causes.join('; ')}`);
+  });
   return gateway;
 }
 

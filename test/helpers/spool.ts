@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { systemClock } from '../../src/lib/clock.js';
 import type { Millis } from '../../src/model/ids.js';
@@ -9,7 +10,9 @@ import { Store, type StoreOptions } from '../../src/store/store.js';
 export async function openSpool(t: TestContext, path: string, options: Partial<StoreOptions> = {}) {
   const store = await Store.open({ path, tables: [Spool.tables], ...options });
   t.after(() => store.close());
-  return { store, spool: await Spool.open(store, systemClock) };
+  const spool = await Spool.open(store, systemClock);
+  t.after(async () => assert.ok((await spool.stats()).balanced, 'the spool adds up when a test ends'));
+  return { store, spool };
 }
 
 /** An opaque message whose payload says which one it is. */
