@@ -130,7 +130,8 @@ test('the time in which the gateway was down is a gap of every asset, also when 
   const gaps = await until('the gaps', () => {
     const rows = ask<{ asset_id: string; from_ts: number; to_ts: number; reason: string }>(
       historianFile(dir),
-      'SELECT asset_id, from_ts, to_ts, reason FROM gaps ORDER BY asset_id',
+      // A machine that is busy leaves out polls before and after: these are gaps of their own, and not what is asked.
+      "SELECT asset_id, from_ts, to_ts, reason FROM gaps WHERE reason <> 'polls-skipped' ORDER BY asset_id",
     );
     return rows.length >= 4 && rows;
   });
