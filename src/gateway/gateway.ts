@@ -161,6 +161,7 @@ export class Gateway {
         sessionsMax: config.broker.sessionsMax,
         sessionQueueRowsMax: config.broker.sessionQueueMax,
         sessionQueueBytesMax: config.broker.sessionQueueBytesMax,
+        sessionQueuePolicy: config.broker.sessionQueuePolicy,
         clientsMax: config.broker.clientsMax,
         clientsPerAddressMax: config.broker.clientsPerAddressMax,
         connectRateMax: config.broker.connectRateMax,
