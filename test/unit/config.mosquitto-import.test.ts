@@ -158,28 +158,6 @@ websockets_origin http://hmi.plant
   ]);
 });
 
-test('the name that a certificate gives is the same one', (t) => {
-  const listener = (port: number, more: string) =>
-    `listener ${port} 127.0.0.1\ncertfile c\nkeyfile k\ncafile a\nrequire_certificate true\n${more}\n`;
-  const conf = [
-    listener(1, 'use_subject_as_username true'),
-    listener(2, 'use_identity_as_username true'),
-    listener(3, 'use_subject_as_username true\nuse_identity_as_username true'),
-    listener(4, 'use_subject_as_username false'),
-  ].join('');
-  const { config, remarks } = run(t, conf, { upstream: 'mqtt://192.0.2.1' });
-  assert.deepEqual(
-    config.broker.listeners.map(({ tls }) => [tls?.userFromCertificate, tls?.certificateName]),
-    [
-      [true, 'subject'],
-      [true, 'common-name'],
-      [true, 'common-name'],
-      [false, 'common-name'],
-    ],
-  );
-  assert.deepEqual(remarks, ['18 changed: has no effect beside use_identity_as_username', NO_SIZE]);
-});
-
 test('a listener that would be more open here is left out', (t) => {
   const { config, remarks } = run(
     t,
