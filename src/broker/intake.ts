@@ -10,6 +10,7 @@ import type { Op } from '../store/tables.js';
 import type { Publication } from './admit.js';
 import type { Manner, Outbox } from './outbox.js';
 import { owned } from './owned.js';
+import { hasPlaceFor, trimQueue } from './queue-cap.js';
 import { sizeOf } from './retained.js';
 import type { Target } from './router.js';
 import type { Session } from './session.js';
@@ -132,20 +133,12 @@ export class Intake {
     // Looked at again when it leaves; here it saves the row, and the place of a message that may be read.
     if (!this.shared.access.mayReceive(session.principal, message.topic)) return null;
     if (qos === 0 || !session.persistent) return { session, outbox, qos, retain, ids, packetId: 0, opIndex: -1 };
-    if (this.queueIsFull(session, message)) {
-      this.shared.counters.dropped['session-queue-full']++;
-      return null;
-    }
+    if (!hasPlaceFor(message.payload.length, session, this.shared)) return null;
     const packetId = outbox?.reserve(qos, message.payload.length) ?? 0;
     session.rows++;
     session.rowBytes += message.payload.length;
     ops.push(this.row(session, message, { qos, retain, ids }, packetId));
     return { session, outbox, qos, retain, ids, packetId, opIndex: ops.length - 1 };
-  }
-
-  private queueIsFull({ rows, rowBytes }: Session, { payload }: Inbound): boolean {
-    const { sessionQueueRowsMax, sessionQueueBytesMax } = this.shared.limits;
-    return rows >= sessionQueueRowsMax || rowBytes + payload.length > sessionQueueBytesMax;
   }
 
   private row(session: Session, message: Inbound, { qos, retain, ids }: Manner, packetId: number): Op {
@@ -169,7 +162,13 @@ export class Intake {
     if (delivery.opIndex < 0) session.outbox?.send(message, delivery);
     else if (session.ended) this.shared.store.ride(this.shared.statements.outgoingDelete(seq));
     else if (packetId > 0 && outbox === session.outbox) outbox?.sendReserved(message, delivery, packetId, seq);
-    else session.outbox?.wake();
+    else this.arrived(session);
+  }
+
+  /** A row that waits in the table. */
+  private arrived(session: Session): void {
+    trimQueue(session, this.shared);
+    session.outbox?.wake();
   }
 
   /**
@@ -189,10 +188,7 @@ export class Intake {
   }
 
   private enqueue(session: Session, message: Inbound, manner: Manner): void {
-    if (this.queueIsFull(session, message)) {
-      this.shared.counters.dropped['session-queue-full']++;
-      return;
-    }
+    if (!hasPlaceFor(message.payload.length, session, this.shared)) return;
     session.rows++;
     session.rowBytes += message.payload.length;
     this.shared.store.submit([this.row(session, message, manner, 0)], (error, results, at) => {
@@ -200,7 +196,7 @@ export class Intake {
         session.rows--;
         session.rowBytes -= message.payload.length;
       } else if (session.ended) this.shared.store.ride(this.shared.statements.outgoingDelete(results[at] as number));
-      else session.outbox?.wake();
+      else this.arrived(session);
     });
   }
 

@@ -21,10 +21,12 @@ export interface BrokerLimits {
   /** Longest time a session may outlive its connection. */
   readonly sessionExpiryMaxS: number;
   readonly subscriptionsPerSessionMax: number;
-  /** Rows kept for one persistent session; newer messages beyond are dropped for it, and counted. */
+  /** Rows kept for one persistent session; beyond, messages are dropped for it, and counted. */
   readonly sessionQueueRowsMax: number;
   /** The same in bytes of payload: rows alone bound nothing where messages are large. */
   readonly sessionQueueBytesMax: number;
+  /** What gives way in a full queue, of a clean session too: the message that comes, or those that have waited longest. */
+  readonly sessionQueuePolicy: 'drop-newest' | 'drop-oldest';
   /** The same for a clean session, in memory. */
   readonly cleanQueueMessagesMax: number;
   readonly cleanQueueBytesMax: number;
@@ -71,6 +73,7 @@ export const DEFAULT_LIMITS: BrokerLimits = {
   subscriptionsPerSessionMax: 10_000,
   sessionQueueRowsMax: 100_000,
   sessionQueueBytesMax: 256 * 1024 * 1024,
+  sessionQueuePolicy: 'drop-newest',
   cleanQueueMessagesMax: 20_000,
   cleanQueueBytesMax: 8 * 1024 * 1024,
   windowMessagesMax: 1_000,

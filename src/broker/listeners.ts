@@ -8,8 +8,9 @@ import { createWebSocketStream, WebSocketServer } from 'ws';
 import { HoldfastError, systemCodeOf } from '../lib/errors.js';
 import type { Log } from '../lib/log.js';
 import type { Entrance } from './access.js';
+import { commonNameOf, subjectOf } from './certificate-name.js';
 import type { BrokerLimits } from './limits.js';
-import { commonNameOf, type TlsOptions } from './tls-files.js';
+import type { TlsOptions } from './tls-files.js';
 import { TlsKeeper } from './tls-keeper.js';
 
 export interface ListenerOptions {
@@ -100,7 +101,8 @@ export async function listen(options: ListenerOptions, limits: BrokerLimits, log
 }
 
 function entranceOf({ anonymous, tls }: ListenerOptions, socket: Socket): Entrance {
-  const userOf = () => (socket instanceof TLSSocket ? commonNameOf(socket) : null);
+  const nameOf = tls?.certificateName === 'subject' ? subjectOf : commonNameOf;
+  const userOf = () => (socket instanceof TLSSocket ? nameOf(socket) : null);
   return {
     anonymousAllowed: anonymous === true,
     address: addressOf(socket),

@@ -1,7 +1,7 @@
 /** What waits in memory for one connection: retained messages of new subscriptions first, then a bounded queue. */
-import type { BrokerLimits } from './limits.js';
 import type { Manner, Outgoing } from './outbox.js';
 import { owned } from './owned.js';
+import type { Shared } from './shared.js';
 
 export interface Waiting {
   readonly message: Outgoing;
@@ -14,23 +14,24 @@ export interface Waiting {
 const COMPACT_ITEMS = 4_096;
 
 export class MemoryQueue {
-  private readonly limits: BrokerLimits;
+  private readonly shared: Shared;
   private feeds: { items: readonly { message: Outgoing; manner: Manner }[]; at: number }[] = [];
   private items: (Waiting | undefined)[] = [];
   private head = 0;
   private bytes = 0;
 
-  constructor(limits: BrokerLimits) {
-    this.limits = limits;
+  constructor(shared: Shared) {
+    this.shared = shared;
   }
 
   get isEmpty(): boolean {
     return this.head === this.items.length && this.feeds.length === 0;
   }
 
-  hasRoomFor({ payload }: Outgoing): boolean {
-    const waiting = this.items.length - this.head;
-    return waiting < this.limits.cleanQueueMessagesMax && this.bytes + payload.length <= this.limits.cleanQueueBytesMax;
+  /** Takes the message, or counts it as dropped, or those that it drives out by `sessionQueuePolicy`. */
+  offer(message: Outgoing, manner: Manner): void {
+    if (this.hasRoomFor(message) || this.makesRoomFor(message, manner)) this.push({ message, manner, id: 0 });
+    else this.countDropped(manner);
   }
 
   feed(items: readonly { message: Outgoing; manner: Manner }[]): void {
@@ -55,6 +56,34 @@ export class MemoryQueue {
       if (++feed.at === feed.items.length) this.feeds.shift();
       return;
     }
+    this.remove();
+  }
+
+  private hasRoomFor({ payload }: Outgoing): boolean {
+    const { cleanQueueMessagesMax, cleanQueueBytesMax } = this.shared.limits;
+    const waiting = this.items.length - this.head;
+    return waiting < cleanQueueMessagesMax && this.bytes + payload.length <= cleanQueueBytesMax;
+  }
+
+  private makesRoomFor(message: Outgoing, { qos }: Manner): boolean {
+    const { sessionQueuePolicy, cleanQueueBytesMax } = this.shared.limits;
+    // QoS 0 drives nobody out, and a message larger than the queue would only empty it.
+    if (sessionQueuePolicy !== 'drop-oldest' || qos === 0 || message.payload.length > cleanQueueBytesMax) return false;
+    while (!this.hasRoomFor(message)) {
+      const oldest = this.items[this.head];
+      // One with a packet id is a row of a session, and has its place.
+      if (!oldest || oldest.id > 0) return false;
+      this.remove();
+      this.countDropped(oldest.manner);
+    }
+    return true;
+  }
+
+  private countDropped({ qos }: Manner): void {
+    this.shared.counters.dropped[qos === 0 ? 'slow-subscriber' : 'clean-queue-full']++;
+  }
+
+  private remove(): void {
     this.bytes -= (this.items[this.head] as Waiting).message.payload.length;
     this.items[this.head++] = undefined;
     if (this.head === this.items.length) this.items = [];

@@ -16,6 +16,7 @@ import { MemoryQueue } from './memory-queue.js';
 import type { Output } from './output.js';
 import { type InFlight, PacketWindow } from './packet-window.js';
 import { ACK, measurePublish, type Shape, writePublish } from './publish-codec.js';
+import { trimQueue } from './queue-cap.js';
 import { ProtocolError, REASON } from './reason.js';
 import type { Session } from './session.js';
 import type { Shared } from './shared.js';
@@ -79,7 +80,7 @@ export class Outbox {
     this.session = session;
     this.options = options;
     this.window = new PacketWindow(Math.min(options.receiveMaximum, shared.limits.windowMessagesMax));
-    this.memory = new MemoryQueue(shared.limits);
+    this.memory = new MemoryQueue(shared);
   }
 
   /** Before `start`: the ids that rows of this session hold. */
@@ -103,6 +104,21 @@ export class Outbox {
   /** A message could leave at once. */
   hasRoom(): boolean {
     return this.started && this.memory.isEmpty && this.waitingRows === 0 && this.window.hasRoom && !this.socketIsFull;
+  }
+
+  /** No row waits for its turn. */
+  get hasNoneWaiting(): boolean {
+    return this.waitingRows === 0;
+  }
+
+  /** A page of rows is on its way. */
+  get isReading(): boolean {
+    return this.reading;
+  }
+
+  /** Rows up to this seq are none of those that wait. */
+  get takenUpTo(): number {
+    return this.lastSeq;
   }
 
   /** A packet id for a row that is about to be submitted, or 0: it has to wait in the table. */
@@ -144,13 +160,11 @@ export class Outbox {
 
   /** A message without a row: QoS 0, or to a clean session. */
   send(message: Outgoing, manner: Manner): void {
-    const { dropped } = this.shared.counters;
     if (this.closed || !this.started) return;
     if (this.memory.isEmpty && !this.socketIsFull && (manner.qos === 0 || this.window.hasRoom)) {
       this.write(message, manner, manner.qos > 0 ? this.window.add(manner.qos, 0, 0) : 0, false);
-    } else if (manner.qos === 0 && this.socketIsFull) dropped['slow-subscriber']++;
-    else if (this.memory.hasRoomFor(message)) this.memory.push({ message, manner, id: 0 });
-    else dropped[manner.qos === 0 ? 'slow-subscriber' : 'clean-queue-full']++;
+    } else if (manner.qos === 0 && this.socketIsFull) this.shared.counters.dropped['slow-subscriber']++;
+    else this.memory.offer(message, manner);
   }
 
   /** Retained messages of a new subscription; what comes later waits for them. */
@@ -218,8 +232,8 @@ export class Outbox {
         false,
       );
     }
-    if (this.memory.isEmpty && !this.reading && !this.socketIsFull && this.window.hasRoom && this.waitingRows > 0)
-      this.read();
+    const mayRead = !this.reading && !this.session.trimming && this.waitingRows > 0;
+    if (mayRead && this.memory.isEmpty && !this.socketIsFull && this.window.hasRoom) this.read();
   }
 
   private read(): void {
@@ -264,6 +278,7 @@ export class Outbox {
       }
       for (const { row, id, dup } of sends) this.resend(row, id, dup);
       this.reading = false;
+      trimQueue(this.session, this.shared);
       if (page.length > 0 || this.rowsArrived) this.pump();
     };
     if (durably) store.submit(updates, go);

@@ -40,6 +40,8 @@ export class Session implements Receiver {
   rows = 0;
   /** Bytes of their payloads. */
   rowBytes = 0;
+  /** The oldest rows are being dropped, and none are read meanwhile. */
+  trimming = false;
   /** QoS 2 ids that were taken over and not released: of a persistent session only their number, the table has them. */
   halfOpen = 0;
   readonly received = new Set<number>();

@@ -14,6 +14,8 @@ const NAMES = [
   'outgoingRelease',
   'outgoingExpire',
   'outgoingExpiring',
+  'outgoingOldest',
+  'outgoingDropOldest',
   'outgoingDelete',
   'incomingPut',
   'incomingDelete',

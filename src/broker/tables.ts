@@ -152,6 +152,24 @@ function open(db: Database): OpenTables {
   const outgoingExpiring = db
     .prepare(`SELECT coalesce(sum(length(payload)), 0) FROM outgoing WHERE ${EXPIRED}`)
     .pluck();
+  const waiting = db
+    .prepare(
+      `SELECT seq, length(payload) FROM outgoing
+       WHERE session = ? AND seq > ? AND packet_id IS NULL ORDER BY seq`,
+    )
+    .raw();
+  const deleteWaiting = run('DELETE FROM outgoing WHERE session = ? AND seq > ? AND seq <= ? AND packet_id IS NULL');
+  /** Of the rows behind `after` that were never sent, the oldest: as many as it takes to make room for both. */
+  const oldest = (session: number, after: number, rows: number, bytes: number): { last: number; freed: number } => {
+    let [last, taken, freed] = [after, 0, 0];
+    for (const [seq, length] of waiting.iterate(session, after) as IterableIterator<[number, number]>) {
+      if (taken >= rows && freed >= bytes) break;
+      last = seq;
+      taken++;
+      freed += length;
+    }
+    return { last, freed };
+  };
   const insertOutgoing = db.prepare('INSERT INTO outgoing VALUES (NULL, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?)');
   const wipe = ['sessions', 'subscriptions', 'outgoing', 'incoming'].map((table) =>
     run(`DELETE FROM ${table} WHERE session = ?`),
@@ -176,6 +194,12 @@ function open(db: Database): OpenTables {
       outgoingExpiring: (session: number, now: number): number => outgoingExpiring.get(session, now) as number,
       /** Rows that have expired and were never sent. Returns their number. */
       outgoingExpire: run(`DELETE FROM outgoing WHERE ${EXPIRED}`),
+      /** Bytes of the rows that `outgoingDropOldest` is about to remove. */
+      outgoingOldest: (...of: [number, number, number, number]): number => oldest(...of).freed,
+      /** Returns the number of rows that went. */
+      outgoingDropOldest(session: number, after: number, rows: number, bytes: number): number {
+        return deleteWaiting(session, after, oldest(session, after, rows, bytes).last);
+      },
       outgoingDelete: run('DELETE FROM outgoing WHERE seq = ?'),
       /** Returns 0 when the packet id is known: the guard against taking a message twice. */
       incomingPut: run('INSERT OR IGNORE INTO incoming VALUES (?, ?)'),

@@ -1,7 +1,7 @@
 /** Certificate, key and authorities of a listener, read from files and checked before they are used. */
 import { X509Certificate } from 'node:crypto';
 import { stat } from 'node:fs/promises';
-import { createSecureContext, type SecureContextOptions, type TLSSocket } from 'node:tls';
+import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import { messageOf } from '../lib/errors.js';
 import { allOrProblems, readText, refused } from './line-problem.js';
 
@@ -14,8 +14,10 @@ export interface TlsOptions {
   /** Lists of revoked client certificates, one of every authority that signs any in the chain. */
   readonly crl?: string | undefined;
   readonly requireCertificate?: boolean;
-  /** The common name of the client's certificate is the user; needs `requireCertificate`. */
+  /** The client's certificate names the user; needs `requireCertificate`. */
   readonly userFromCertificate?: boolean;
+  /** By its common name, which is the default, or by its whole subject. */
+  readonly certificateName?: 'common-name' | 'subject';
   readonly minVersion?: 'TLSv1.2' | 'TLSv1.3';
 }
 
@@ -50,12 +52,6 @@ export async function fingerprintOf({ cert, key, ca, crl }: TlsOptions): Promise
   const files = [cert, key, ca, crl].filter((file) => file !== undefined);
   const stats = await Promise.all(files.map((file) => stat(file).catch(() => undefined)));
   return stats.map((found) => (found ? `${found.mtimeMs}/${found.ino}/${found.size}` : '-')).join(' ');
-}
-
-/** The common name of a certificate that was checked, or null when there is none or more than one: who is it then? */
-export function commonNameOf(socket: TLSSocket): string | null {
-  const name: unknown = socket.authorized ? socket.getPeerCertificate().subject?.CN : undefined;
-  return typeof name === 'string' && name !== '' && !/[\0\ufffd]/.test(name) ? name : null;
 }
 
 function certificatesIn(file: string, text: string): X509Certificate[] {

@@ -57,6 +57,12 @@ const broker = z
     sessionsMax: count(1, MANY).prefault(10_000).describe('Sessions that are kept.'),
     sessionQueueMax: count(0, MANY).prefault(100_000).describe('Messages queued for one absent client.'),
     sessionQueueBytesMax: size('0B').prefault('256MiB').describe('The same in bytes of payload.'),
+    sessionQueuePolicy: z
+      .enum(['drop-newest', 'drop-oldest'])
+      .prefault('drop-newest')
+      .describe(
+        'What a full queue of a client gives up: the message that comes, as Mosquitto does, or the oldest. The spool keeps all.',
+      ),
     topicBytesMax: size('1B', '65535B').prefault('1KiB').describe('Length of a topic or a filter.'),
     // The matcher of Aedes, which checks the filters, stops at 100.
     topicLevelsMax: count(1, 100).prefault(20).describe('Levels of a topic or a filter.'),

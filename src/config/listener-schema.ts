@@ -15,7 +15,13 @@ const tls = z
     userFromCertificate: z
       .boolean()
       .prefault(false)
-      .describe("Whether the common name of the client's certificate is its user; no password is asked for then."),
+      .describe("Whether the client's certificate names its user; no password is asked for then."),
+    certificateName: z
+      .enum(['common-name', 'subject'])
+      .prefault('common-name')
+      .describe(
+        'By what it does: its common name, or its whole subject as Mosquitto writes it, like CN=press,O=plant.',
+      ),
     minVersion: z.enum(['TLSv1.2', 'TLSv1.3']).prefault('TLSv1.2').describe('Oldest TLS version that is accepted.'),
   })
   .superRefine((value, context) => {
@@ -26,6 +32,8 @@ const tls = z
     needs('ca', 'requireCertificate');
     needs('crl', 'ca');
     needs('userFromCertificate', 'requireCertificate');
+    if (value.certificateName === 'subject' && !value.userFromCertificate)
+      context.addIssue({ code: 'custom', path: ['certificateName'], message: 'needs userFromCertificate too' });
   });
 
 /** One door of the plant's broker. */

@@ -169,6 +169,7 @@ export class Gateway {
         sessionsMax: config.broker.sessionsMax,
         sessionQueueRowsMax: config.broker.sessionQueueMax,
         sessionQueueBytesMax: config.broker.sessionQueueBytesMax,
+        sessionQueuePolicy: config.broker.sessionQueuePolicy,
         clientsMax: config.broker.clientsMax,
         clientsPerAddressMax: config.broker.clientsPerAddressMax,
         connectRateMax: config.broker.connectRateMax,

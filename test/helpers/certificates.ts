@@ -45,10 +45,22 @@ export class Authority {
   /** `subject` like `/CN=alice`; `days` may lie in the past. */
   issue(file: string, subject: string, days = 30): Certificate {
     const alternative = ['-addext', 'subjectAltName=IP:127.0.0.1'];
-    this.run('req', '-new', ...this.newKey(file), '-subj', subject, ...alternative, '-out', `${file}.csr`);
+    this.run('req', '-new', '-utf8', ...this.newKey(file), '-subj', subject, ...alternative, '-out', `${file}.csr`);
     const at = (day: number) => `${new Date(Date.now() + day * 86_400_000).toISOString().replace(/[-:T]|\..*/g, '')}Z`;
     const times = ['-startdate', at(Math.min(0, days) - 1), '-enddate', at(days)];
-    this.run('ca', '-batch', '-notext', '-config', 'ca.cnf', '-in', `${file}.csr`, ...times, '-out', `${file}.pem`);
+    this.run(
+      'ca',
+      '-batch',
+      '-notext',
+      '-preserveDN',
+      '-config',
+      'ca.cnf',
+      '-in',
+      `${file}.csr`,
+      ...times,
+      '-out',
+      `${file}.pem`,
+    );
     return { cert: join(this.dir, `${file}.pem`), key: join(this.dir, `${file}.key`) };
   }
 

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { copyFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { connect as connectTcp } from 'node:net';
@@ -8,6 +10,7 @@ import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'n
 import { connectAsync } from 'mqtt';
 import mqtt, { type Packet } from 'mqtt-packet';
 import { AccessFiles } from '../../src/broker/access-files.js';
+import { subjectAsRfc2253 } from '../../src/broker/certificate-name.js';
 import { DEFAULT_LIMITS } from '../../src/broker/limits.js';
 import { listen } from '../../src/broker/listeners.js';
 import type { TlsOptions } from '../../src/broker/tls-files.js';
@@ -131,6 +134,57 @@ test('the certificate is the user, and its rights are those of the ACL file', { 
   assert.match(String((await enter(t, port, clientOptions(plants))).answer), /alert|closed|reset/i);
   const late = plants.issue('late', '/CN=alice', -2);
   assert.match(String((await enter(t, port, clientOptions(plants, late))).answer), /alert|closed|reset/i);
+});
+
+test('the whole subject is the user where that is said, as Mosquitto writes it', { skip }, async (t) => {
+  const plants = authority(t);
+  const aclFile = join(tempDir(t), 'acl');
+  writeFileSync(aclFile, 'user CN=press 7,OU=hall 2,O=plant\ntopic write a\nuser press 7\ntopic write b\n');
+  const access = await AccessFiles.open({ aclFile, passwordFile: undefined, clock: systemClock, log: silentLog });
+  const names = { requireCertificate: true, userFromCertificate: true, certificateName: 'subject' } as const;
+  const tls = { ...plants.issue('server', '/CN=plant'), ca: plants.ca, ...names };
+  const plant = await openSecure(t, tls, { access });
+  const own = clientOptions(plants, plants.issue('press', '/O=plant/OU=hall 2/CN=press 7'));
+  for (const maxVersion of ['TLSv1.2', 'TLSv1.3'] as const) {
+    const { answer, socket } = await enter(t, plant.port, { ...own, maxVersion }, { username: 'press 7' });
+    assert.equal(answer, 0);
+    const before = plant.broker.status();
+    for (const topic of ['a', 'b'])
+      socket.write(mqtt.generate({ cmd: 'publish', topic, payload: '', qos: 0, dup: false, retain: false }));
+    await until('one message and one denial', () => {
+      const { received, dropped } = plant.broker.status();
+      return received === before.received + 1 && dropped.denied === before.dropped.denied + 1;
+    });
+  }
+  // Two with one common name are two users.
+  const other = clientOptions(plants, plants.issue('other', '/O=another/CN=press 7'));
+  const denied = () => plant.broker.status().dropped.denied;
+  const before = denied();
+  const { answer, socket } = await enter(t, plant.port, other, { clientId: 'other' });
+  socket.write(mqtt.generate({ cmd: 'publish', topic: 'a', payload: '', qos: 0, dup: false, retain: false }));
+  assert.equal(answer, 0);
+  await until('the denial', () => denied() === before + 1);
+});
+
+test('a subject is written as the openssl program writes it by RFC 2253', { skip }, (t) => {
+  const plants = authority(t);
+  const subjects = [
+    '/CN=press',
+    '/C=DE/O=plant/OU=hall 2/CN=press 7',
+    '/O=Pr\u00fcf & S\u00f6hne/CN=\u6e29\u5ea6 \u{1f321}',
+    '/O=a, b; <c> "d"/CN=#e\\\\f + g=h ',
+    '/O=plant/CN=press+serialNumber=17+OU=x/CN= a',
+    '/DC=plant/DC=example/UID=u1/emailAddress=a@b.example/CN=tab\there',
+  ];
+  for (const [n, subject] of subjects.entries()) {
+    const { cert } = plants.issue(`s${n}`, subject);
+    const shown = execFileSync(openssl as string, ['x509', '-in', cert, '-noout', '-subject', '-nameopt', 'RFC2253']);
+    const expected = shown.toString().replace(/^subject=|\n$/g, '');
+    assert.equal(subjectAsRfc2253(new X509Certificate(readFileSync(cert)).subject), expected);
+  }
+  // An attribute that has no name would be hexadecimal there: it is nobody here.
+  for (const subject of ['CN=a\n1.2.3.4=b', 'CN=a + x500UniqueIdentifier=b', ''])
+    assert.equal(subjectAsRfc2253(subject), null);
 });
 
 test('a certificate alone is no user where nothing says so', { skip }, async (t) => {

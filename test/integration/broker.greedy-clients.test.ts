@@ -71,7 +71,7 @@ for (const [what, limits] of [
 test('two clients with one id are made to wait, and the operator is told which id it is', async (t) => {
   const { log, warnings } = listening();
   const plant = await openPlant(t, { log });
-  const storm = 40;
+  const storm = 300;
   for (let n = 0; n < storm; n++) {
     const raw = await RawClient.open(t, plant.port);
     raw.send({ cmd: 'connect', protocolId: 'MQTT', protocolVersion: 4, clientId: 'twin', clean: true, keepalive: 0 });

@@ -89,6 +89,8 @@ test('a refused CONNECT is shown with its reason, keeps everything, and is tried
 for (const [name, script] of Object.entries({
   'a peer that accepts and says nothing': [],
   'an empty CONNACK': [0x20, 0x00],
+  'a PUBLISH instead of CONNACK': [0x30, 0x03, 0, 1, 0x61],
+  'a CONNACK of 256 MB': [0x20, 0xff, 0xff, 0xff, 0x7f],
   'a PUBLISH without a packet id after CONNACK': [0x20, 0x03, 0, 0, 0, 0x32, 0x05, 0, 3, 0x61, 0x62, 0x63],
 })) {
   test(`${name}: the link is given up and the next one works`, async (t) => {

@@ -34,6 +34,7 @@ test('a gateway needs an id and an upstream; the rest has defaults', (t) => {
       sessionsMax: 10_000,
       sessionQueueMax: 100_000,
       sessionQueueBytesMax: 256 * MIB,
+      sessionQueuePolicy: 'drop-newest',
       topicBytesMax: KIB,
       topicLevelsMax: 20,
       strictReceiveMaximum: false,

@@ -117,6 +117,7 @@ socket_domain ipv6
       crl: '/c/ca.crl',
       requireCertificate: true,
       userFromCertificate: true,
+      certificateName: 'common-name',
       minVersion: 'TLSv1.3',
     },
   });

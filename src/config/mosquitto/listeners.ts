@@ -19,7 +19,6 @@ const TLS_VERSIONS: Readonly<Record<string, string>> = { 'tlsv1.3': 'TLSv1.3', '
 const CLOSING: Readonly<Record<string, string>> = {
   mount_point: 'there is no prefix for the topics of a listener',
   psk_hint: 'there are no pre-shared keys; give clients certificates',
-  use_subject_as_username: 'only the common name can be the user, as with use_identity_as_username',
   enable_proxy_protocol: 'there is no PROXY protocol',
 };
 
@@ -117,7 +116,7 @@ function originsOf(lines: readonly Directive[], scheme: string | undefined, note
 function tlsOf(lines: readonly Directive[], notes: Notes): ListenerDraft['tls'] | null {
   const [cert, key, ca, crl] = ['certfile', 'keyfile', 'cafile', 'crlfile'].map((name) => last(lines, name));
   const required = last(lines, 'require_certificate');
-  const identity = last(lines, 'use_identity_as_username');
+  const { identity, isSubject } = identityOf(lines, notes);
   const version = last(lines, 'tls_version');
   const minVersion = lookUp(TLS_VERSIONS, version?.value ?? '');
   if (version && minVersion) notes.kept(version, `minVersion ${minVersion}`);
@@ -136,9 +135,8 @@ function tlsOf(lines: readonly Directive[], notes: Notes): ListenerDraft['tls'] 
     if (ca) notes.kept(ca, 'not needed: no client certificates are asked for');
     if (crl) notes.kept(crl, 'not needed: no client certificates are asked for');
     if (required) notes.kept(required, 'is so');
-    if (identity && !isTrue(identity)) notes.kept(identity, 'is so');
-    if (!isTrue(identity)) return tls;
-    notes.unsupported(identity as Directive, 'needs require_certificate');
+    if (!identity) return tls;
+    notes.unsupported(identity, 'needs require_certificate');
     return null;
   }
   if (!ca) {
@@ -147,12 +145,22 @@ function tlsOf(lines: readonly Directive[], notes: Notes): ListenerDraft['tls'] 
   }
   for (const line of [ca, crl]) if (line) notes.kept(line, 'stays where it is');
   notes.kept(required as Directive, 'tls.requireCertificate');
-  if (identity) notes.kept(identity, isTrue(identity) ? 'tls.userFromCertificate' : 'is so');
+  if (identity) notes.kept(identity, `tls.userFromCertificate${isSubject ? ', certificateName: subject' : ''}`);
   return {
     ...tls,
     ca: pathOf(ca),
     ...(crl ? { crl: pathOf(crl) } : {}),
     requireCertificate: true,
-    ...(isTrue(identity) ? { userFromCertificate: true } : {}),
+    ...(identity ? { userFromCertificate: true } : {}),
+    ...(isSubject ? { certificateName: 'subject' } : {}),
   };
+}
+
+/** The line by which a certificate names the user. Of two, Mosquitto follows the one for the common name. */
+function identityOf(lines: readonly Directive[], notes: Notes) {
+  const [common, subject] = ['use_identity_as_username', 'use_subject_as_username'].map((name) => last(lines, name));
+  for (const line of [common, subject]) if (line && !isTrue(line)) notes.kept(line, 'is so');
+  if (!isTrue(common)) return { identity: isTrue(subject) ? subject : undefined, isSubject: isTrue(subject) };
+  if (isTrue(subject)) notes.changed(subject as Directive, 'has no effect beside use_identity_as_username');
+  return { identity: common, isSubject: false };
 }
