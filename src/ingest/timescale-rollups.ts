@@ -12,7 +12,15 @@ import {
   thin,
 } from './postgres-rollups.js';
 import { columnsOf } from './postgres-value.js';
-import { type BackfillPlan, type BackfillUnit, type Expired, HOUR_MS, hourOf, type Rollups } from './rollups.js';
+import {
+  type BackfillPlan,
+  type BackfillUnit,
+  type DeviceGap,
+  type Expired,
+  HOUR_MS,
+  hourOf,
+  type Rollups,
+} from './rollups.js';
 import { refreshOptions, type Timescale } from './timescale.js';
 
 const DAY_MS = 24 * HOUR_MS;
@@ -45,6 +53,10 @@ export class TimescaleRollups implements Rollups {
 
   plan(now: Millis): Promise<BackfillPlan> {
     return this.plain.plan(now);
+  }
+
+  devices(now: Millis): Promise<DeviceGap[]> {
+    return this.plain.devices(now);
   }
 
   expire(now: Millis): Promise<Expired | undefined> {

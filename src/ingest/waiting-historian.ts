@@ -60,6 +60,7 @@ export class WaitingHistorian implements Historian {
 
   readonly rollups: Rollups = {
     plan: async (now) => this.historian().rollups.plan(now),
+    devices: async (now) => this.historian().rollups.devices(now),
     unit: async (now) => this.historian().rollups.unit(now),
     expire: async (now) => this.historian().rollups.expire(now),
   };
