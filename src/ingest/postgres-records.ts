@@ -4,7 +4,7 @@ import type { LedgerEntry } from './historian.js';
 import { PostgresLedger } from './postgres-ledger.js';
 import { type PostgresConnection, PostgresPool } from './postgres-pool.js';
 import { requireCurrent } from './postgres-schema.js';
-import type { GapRecord, Jump, LostRecord, Records, TalliedHour, Window } from './records.js';
+import type { GapRecord, Jump, LostRecord, Records, Silence, TalliedHour, Window } from './records.js';
 
 export class PostgresRecords implements Records {
   private readonly pool: PostgresPool;
@@ -34,6 +34,15 @@ export class PostgresRecords implements Records {
 
   gaps({ from, to, asset }: Window): Promise<GapRecord[]> {
     return this.pool.query<GapRecord>(GAPS, [from, to, asset ?? null]);
+  }
+
+  silences(asset: string | undefined): Promise<Silence[]> {
+    return this.pool.query<Silence & Record<string, unknown>>(
+      `SELECT asset_id AS asset, state, ${MS('from_ts')} AS "from", ${MS('to_ts')} AS "to",
+         interval_ms AS "intervalMs", gateway
+       FROM holdfast.silences WHERE $1::text IS NULL OR asset_id = $1 ORDER BY from_ts, asset_id`,
+      [asset ?? null],
+    );
   }
 
   jumps(): Promise<Jump[]> {

@@ -11,6 +11,8 @@ export interface Records {
   tallied(hour: Millis, asset: string | undefined): Promise<TalliedHour[]>;
   /** Gap records that overlap the window, oldest first. */
   gaps(window: Window): Promise<GapRecord[]>;
+  /** Devices that have fallen silent, by now; `asset` narrows it down to one. */
+  silences(asset: string | undefined): Promise<Silence[]>;
   /** Jumps in the sequence as they were noticed, closed since or not. */
   jumps(): Promise<Jump[]>;
   /** What gateways gave up on, and why. */
@@ -62,6 +64,27 @@ export interface GapRecord extends Origin {
   /** There are readings from its end or after it. */
   readonly resumed: boolean;
 }
+
+/** A device from which nothing has come for `SILENT_STEPS` of its usual intervals. */
+export interface Silence {
+  readonly asset: string;
+  /** `late`: nothing newer has come from its gateway either, so it may be in the spool. `open`: only the device is silent. */
+  readonly state: 'open' | 'late';
+  /** Its newest reading. */
+  readonly from: Millis;
+  readonly to: Millis;
+  /** What the device's fastest metric usually takes from reading to reading. */
+  readonly intervalMs: number;
+  /** Where that reading came from. */
+  readonly gateway: GatewayId;
+}
+
+/** The usual interval is the median of this many, so one outage among them does not count; with fewer none is known. */
+export const SILENT_SAMPLES = 20;
+/** A reading or two are missed now and then; so many in a row are not. */
+export const SILENT_STEPS = 10;
+/** Batches take seconds to arrive, and clocks differ. */
+export const SILENT_MS_MIN = 2 * 60_000;
 
 export interface Jump extends Origin, SeqRange {
   readonly noticedAt: Millis;

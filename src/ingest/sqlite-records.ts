@@ -4,7 +4,7 @@ import { HoldfastError } from '../lib/errors.js';
 import type { Millis } from '../model/ids.js';
 import { TALLY_HOUR_MS, TALLY_MODULUS, TALLY_PRIME } from '../model/tally.js';
 import type { LedgerEntry } from './historian.js';
-import type { GapRecord, Jump, LostRecord, Records, TalliedHour, Window } from './records.js';
+import type { GapRecord, Jump, LostRecord, Records, Silence, TalliedHour, Window } from './records.js';
 import { ioError } from './sqlite-commit.js';
 import { SqliteLedger } from './sqlite-ledger.js';
 import { requireCurrent } from './sqlite-schema.js';
@@ -44,6 +44,14 @@ export class SqliteRecords implements Records {
   async gaps({ from, to, asset }: Window): Promise<GapRecord[]> {
     const rows = this.all<Omit<GapRecord, 'resumed'> & { resumed: number }>(GAPS, { from, to, asset: asset ?? null });
     return rows.map((row) => ({ ...row, resumed: row.resumed === 1 }));
+  }
+
+  async silences(asset: string | undefined): Promise<Silence[]> {
+    return this.all<Silence>(
+      `SELECT asset_id AS asset, state, from_ts AS "from", to_ts AS "to", interval_ms AS intervalMs, gateway FROM silences
+       WHERE @asset IS NULL OR asset_id = @asset ORDER BY from_ts, asset_id`,
+      { asset: asset ?? null },
+    );
   }
 
   async jumps(): Promise<Jump[]> {

@@ -63,7 +63,7 @@ test('holdfast reconcile says complete with exit 0, and what is missing with exi
 test('holdfast gaps lists gaps and holes with their state', async (t) => {
   const { historian, config, rows } = await setUp(t);
   const none = await holdfast('gaps', '--config', config);
-  assert.deepEqual([none.code, none.out], [0, 'no gaps and no holes\n']);
+  assert.deepEqual([none.code, none.out], [0, 'no gaps, no silent devices and no holes\n']);
   const gap = { from: T0 as Millis, to: (T0 + 60_000) as Millis, reason: 'device-unreachable', count: 12 };
   await historian.ingest(batchOf([...rows.filter(({ seq }) => seq !== 21), gapRow(100, 'press', null, gap)]));
   const found = await holdfast('gaps', '--config', config, ...WINDOW);
