@@ -8,6 +8,7 @@ import { EXIT, HoldfastError } from '../lib/errors.js';
 import { createLog } from '../lib/log.js';
 import type { CliCommand } from './command.js';
 import { historianOptions } from './historian-options.js';
+import { keptCommands } from './ingest-kept.js';
 import { ingestStatusCommand } from './ingest-status.js';
 import { brokerOf } from './source-options.js';
 import { aborted } from './until.js';
@@ -45,6 +46,7 @@ export const ingest: CliCommand = (program, act) => {
       }),
     );
   ingestStatusCommand(command, act);
+  keptCommands(command, act);
 };
 
 function optionsOf({ ingest, source, historian, reconcile }: IngestConfig): IngestOptions {

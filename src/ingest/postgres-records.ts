@@ -1,10 +1,22 @@
 import type { Millis } from '../model/ids.js';
 import { TALLY_MODULUS, TALLY_PRIME } from '../model/tally.js';
 import type { LedgerEntry } from './historian.js';
+import { POSTGRES_KEPT } from './kept-queries.js';
 import { PostgresLedger } from './postgres-ledger.js';
 import { type PostgresConnection, PostgresPool } from './postgres-pool.js';
 import { requireCurrent } from './postgres-schema.js';
-import type { GapRecord, Jump, LostRecord, Records, Silence, TalliedHour, Window } from './records.js';
+import type {
+  GapRecord,
+  Jump,
+  Kept,
+  KeptKind,
+  KeptRow,
+  LostRecord,
+  Records,
+  Silence,
+  TalliedHour,
+  Window,
+} from './records.js';
 
 export class PostgresRecords implements Records {
   private readonly pool: PostgresPool;
@@ -57,6 +69,14 @@ export class PostgresRecords implements Records {
       `SELECT gateway, epoch, first AS "from", last AS "to", reason
        FROM holdfast.lost JOIN holdfast.sources ON sources.id = source_id ORDER BY source_id, first`,
     );
+  }
+
+  async kept(kind: KeptKind, limit: number): Promise<Kept> {
+    const { counts, rows } = POSTGRES_KEPT[kind];
+    return {
+      counts: await this.pool.query<{ reason: string; count: number }>(counts),
+      rows: await this.pool.query<KeptRow & Record<string, unknown>>(rows, [limit]),
+    };
   }
 
   async ledger(): Promise<readonly LedgerEntry[]> {

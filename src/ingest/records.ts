@@ -17,6 +17,8 @@ export interface Records {
   jumps(): Promise<Jump[]>;
   /** What gateways gave up on, and why. */
   lost(): Promise<LostRecord[]>;
+  /** What was kept aside, the newest first, at most `limit` of it, and how many there are by reason. */
+  kept(kind: KeptKind, limit: number): Promise<Kept>;
   ledger(): Promise<readonly LedgerEntry[]>;
   close(): Promise<void>;
 }
@@ -85,6 +87,37 @@ export const SILENT_SAMPLES = 20;
 export const SILENT_STEPS = 10;
 /** Batches take seconds to arrive, and clocks differ. */
 export const SILENT_MS_MIN = 2 * 60_000;
+
+/** Rows in quarantine, readings whose key was taken, batches that could not be read. */
+export type KeptKind = 'quarantine' | 'conflicts' | 'dead';
+
+export interface Kept {
+  readonly counts: readonly { readonly reason: string; readonly count: number }[];
+  readonly rows: readonly (KeptRow | KeptBatch)[];
+}
+
+export interface KeptRow extends Origin {
+  readonly seq: Seq;
+  readonly reason: string;
+  readonly asset: string | null;
+  readonly metric: string | null;
+  readonly ts: number;
+  /** As text, bytes in hexadecimal, cut to 200 characters; null for a reading without a value. */
+  readonly value: string | null;
+  readonly quality: number;
+  /** Of a conflict: what the reading has that was first. */
+  readonly kept: string | null;
+  readonly receivedAt: Millis;
+}
+
+export interface KeptBatch {
+  readonly id: number;
+  readonly topic: string;
+  readonly reason: string;
+  readonly detail: string;
+  readonly bytes: number;
+  readonly receivedAt: Millis;
+}
 
 export interface Jump extends Origin, SeqRange {
   readonly noticedAt: Millis;
