@@ -9,6 +9,7 @@ import { createLog } from '../lib/log.js';
 import type { CliCommand } from './command.js';
 import { historianOptions } from './historian-options.js';
 import { keptCommands } from './ingest-kept.js';
+import { migrateCommand } from './ingest-migrate.js';
 import { ingestStatusCommand } from './ingest-status.js';
 import { brokerOf } from './source-options.js';
 import { aborted } from './until.js';
@@ -47,6 +48,7 @@ export const ingest: CliCommand = (program, act) => {
     );
   ingestStatusCommand(command, act);
   keptCommands(command, act);
+  migrateCommand(command, act);
 };
 
 function optionsOf({ ingest, source, historian, reconcile }: IngestConfig): IngestOptions {
