@@ -20,7 +20,7 @@ import { PostgresRollups } from './postgres-rollups.js';
 import { migrate, requireCurrent, requireDurable } from './postgres-schema.js';
 import { setOldAside, sortRows, writeRows } from './postgres-writer.js';
 import type { Rollups } from './rollups.js';
-import type { Timescale } from './timescale.js';
+import { foreignRetention, type Timescale } from './timescale.js';
 import { TimescaleRollups } from './timescale-rollups.js';
 
 export interface PostgresHistorianOptions extends PostgresConnection {
@@ -54,8 +54,10 @@ export class PostgresHistorian implements Historian {
   readonly rollups: Rollups;
   /** Of the last look at the database. */
   problem: string | undefined;
+  warning: string | undefined;
   private readonly pool: PostgresPool;
   private readonly owner: PostgresPool;
+  private readonly timescale: Timescale | undefined;
   private readonly keys: PostgresKeys;
   private readonly ledgers: PostgresLedger;
   private readonly clock: Clock;
@@ -73,6 +75,7 @@ export class PostgresHistorian implements Historian {
   ) {
     this.pool = pool;
     this.owner = owner;
+    this.timescale = timescale;
     // Only an owner may refresh an aggregate or drop a chunk; the rest is writing.
     this.rollups =
       timescale?.licence === 'timescale'
@@ -102,6 +105,7 @@ export class PostgresHistorian implements Historian {
       await requireCurrent(pool);
       const historian = new PostgresHistorian(pool, owner, timescale, options);
       await historian.ledgers.look();
+      historian.warning = timescale && (await foreignRetention(pool));
       historian.lookTimer = setInterval(() => void historian.look(), LOOK_MS);
       return historian;
     } catch (error) {
@@ -152,6 +156,7 @@ export class PostgresHistorian implements Historian {
   private async look(): Promise<void> {
     try {
       await this.ledgers.look();
+      this.warning = this.timescale && (await foreignRetention(this.pool));
       this.problem = undefined;
     } catch (error) {
       this.problem = messageOf(error);

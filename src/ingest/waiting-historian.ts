@@ -46,6 +46,10 @@ export class WaitingHistorian implements Historian {
     return this.opened ? this.opened.problem : this.reason.message;
   }
 
+  get warning(): string | undefined {
+    return this.opened?.warning;
+  }
+
   async ingest(batch: Batch): Promise<Outcome> {
     return this.historian().ingest(batch);
   }
