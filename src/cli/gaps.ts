@@ -1,10 +1,11 @@
 import { loadIngestConfig } from '../config/loader.js';
-import { type Hole, holesOf, type KnownGap, knownGaps } from '../ingest/gaps.js';
+import { type Hole, holesOf, type KnownGap, knownGaps, type SilentDevice, silentDevices } from '../ingest/gaps.js';
 import { openRecords } from '../ingest/open-historian.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT } from '../lib/errors.js';
 import type { CliCommand } from './command.js';
 import { historianOptions } from './historian-options.js';
+import { duration } from './status-text.js';
 import { iso, parseWindow, rangesText, TIME_HELP } from './window.js';
 
 interface Flags {
@@ -20,13 +21,17 @@ const HELP = `
 open: may still close by itself.   late: what came after it arrived long ago, it did not.
 lost: it will never come.          filled: it has come since; shown with --all.
 A gap is time in which an asset was not read, or readings that were given up; a hole is a range of a gateway's sequence that
-has not arrived. config/oee-availability.sql shows how a report leaves known gaps out of its base.
+has not arrived. A device is silent when nothing has come for ten of its usual intervals (the median of the last twenty) and two minutes; late
+if nothing newer has come from its gateway either, so that it may be in the spool. The view gaps_status has gaps and silent
+devices for reports; config/oee-availability.sql shows how a report leaves known gaps out of its base.
 Exit code 1: there is a hole that is late.`;
 
 export const gaps: CliCommand = (program, act) => {
   program
     .command('gaps')
-    .description('list what is known to be missing: recorded gaps, and holes in the sequence of a gateway')
+    .description(
+      'list what is known to be missing: recorded gaps, silent devices, and holes in the sequence of a gateway',
+    )
     .requiredOption('--config <file>', 'config file of the ingest, which may be running')
     .option('--from <time>', `gaps since: ${TIME_HELP}`, '7d')
     .option('--to <time>', 'gaps until; default: now')
@@ -41,11 +46,12 @@ export const gaps: CliCommand = (program, act) => {
         try {
           const found = [
             ...(await knownGaps(records, window)),
+            ...(await silentDevices(records, window)),
             ...(asset === undefined ? await holesOf(records, now) : []),
           ];
           const shown = found.filter(({ state }) => all || state !== 'filled');
           for (const one of shown) io.out(json ? JSON.stringify(one) : textOf(one));
-          if (!json && shown.length === 0) io.out('no gaps and no holes');
+          if (!json && shown.length === 0) io.out('no gaps, no silent devices and no holes');
           return found.some(({ kind, state }) => kind === 'hole' && state === 'late') ? EXIT.finding : EXIT.ok;
         } finally {
           await records.close();
@@ -55,8 +61,20 @@ export const gaps: CliCommand = (program, act) => {
     .addHelpText('after', HELP);
 };
 
-function textOf(one: KnownGap | Hole): string {
-  return one.kind === 'gap' ? gapText(one) : holeText(one);
+function textOf(one: KnownGap | SilentDevice | Hole): string {
+  switch (one.kind) {
+    case 'gap':
+      return gapText(one);
+    case 'silent':
+      return silentText(one);
+    case 'hole':
+      return holeText(one);
+  }
+}
+
+function silentText({ state, asset, from, to, intervalMs, gateway }: SilentDevice): string {
+  const usual = `usually every ${duration(intervalMs)}`;
+  return `${state.padEnd(6)}  silent  ${asset}  since ${iso(from)}, for ${duration(to - from)}, ${usual}, from ${gateway}`;
 }
 
 function gapText({ state, asset, metric, from, to, reason, detail, count, found }: KnownGap): string {

@@ -8,6 +8,7 @@ export function historianOptions({
   type,
   path,
   url,
+  ownerUrl,
   tls,
   connections,
   futureMax,
@@ -16,7 +17,8 @@ export function historianOptions({
   const common = { futureMaxMs: futureMax, ...(rawHorizon !== undefined && { rawHorizonMs: rawHorizon }) };
   if (type === 'postgres') {
     assert(url, 'a config of type postgres has a url');
-    return { type, url: readSecret(url), connections, ...common, ...(tls && { tls }) };
+    const owner = ownerUrl && { ownerUrl: readSecret(ownerUrl) };
+    return { type, url: readSecret(url), ...owner, connections, ...common, ...(tls && { tls }) };
   }
   assert(path !== undefined, 'a config of type sqlite has a path');
   return { type, path, ...common };

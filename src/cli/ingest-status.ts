@@ -86,9 +86,11 @@ function findings(all: Workers): string[] {
       .filter(({ connected, problem }) => !connected || problem !== null)
       .map(({ url, problem }) => `${url}: ${problem ?? 'not connected'}`),
     store.watch.lateHoles > 0 && `${number(store.watch.lateMissing)} rows have not arrived: holdfast gaps lists them`,
-    store.deadBatches > 0 && `${number(store.deadBatches)} batches could not be read and are kept aside`,
-    store.quarantined > 0 && `${number(store.quarantined)} rows are in quarantine: clocks, or identities used twice`,
-    store.conflicts > 0 && `${number(store.conflicts)} readings disagree with others of the same key`,
+    store.deadBatches > 0 && `${number(store.deadBatches)} batches could not be read: holdfast ingest dead lists them`,
+    store.quarantined > 0 &&
+      `${number(store.quarantined)} rows are in quarantine, for wrong clocks or identities used twice: holdfast ingest quarantine lists them`,
+    store.conflicts > 0 &&
+      `${number(store.conflicts)} readings disagree with others of the same key: holdfast ingest conflicts lists them`,
     ...overdue.map(({ gateway, from, incomplete }) => {
       const what = incomplete === null ? 'has not caught up' : `has ${incomplete} metric hours that are not complete`;
       return `${gateway} ${what} since ${new Date(from).toISOString()}: holdfast reconcile says what is missing`;

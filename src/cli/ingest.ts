@@ -8,6 +8,8 @@ import { EXIT, HoldfastError } from '../lib/errors.js';
 import { createLog } from '../lib/log.js';
 import type { CliCommand } from './command.js';
 import { historianOptions } from './historian-options.js';
+import { keptCommands } from './ingest-kept.js';
+import { migrateCommand } from './ingest-migrate.js';
 import { ingestStatusCommand } from './ingest-status.js';
 import { brokerOf } from './source-options.js';
 import { aborted } from './until.js';
@@ -45,6 +47,8 @@ export const ingest: CliCommand = (program, act) => {
       }),
     );
   ingestStatusCommand(command, act);
+  keptCommands(command, act);
+  migrateCommand(command, act);
 };
 
 function optionsOf({ ingest, source, historian, reconcile }: IngestConfig): IngestOptions {

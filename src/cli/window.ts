@@ -16,6 +16,14 @@ export function parseTime(text: string, now: Millis): Millis {
   throw new HoldfastError('usage.invalid', `"${text}" is no time: write ${TIME_HELP}`, { values: { text } });
 }
 
+/** A span such as 30m or 1h. Throws `usage.invalid` on none and on 0. */
+export function parseSpan(text: string): number {
+  const [, amount, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
+  const ms = Number(amount ?? 0) * UNITS[(unit ?? 's') as keyof typeof UNITS];
+  if (ms > 0) return ms;
+  throw new HoldfastError('usage.invalid', `"${text}" is no span of time: write 30m, 1h or 1d`, { values: { text } });
+}
+
 /** Throws `usage.invalid` unless `from` is before `to`. */
 export function parseWindow(from: string, to: string | undefined, now: Millis): { from: Millis; to: Millis } {
   const window = { from: parseTime(from, now), to: to === undefined ? now : parseTime(to, now) };

@@ -68,6 +68,11 @@ const historian = z
       .describe(
         'PostgreSQL database, postgres://USER:PASSWORD@HOST:PORT/DATABASE, as a text or {file: ...} and so on.',
       ),
+    ownerUrl: secret
+      .optional()
+      .describe(
+        'The same database as the owner of the schema, for migrations and what TimescaleDB leaves to owners; url then needs no more than to write.',
+      ),
     tls: tls.optional().describe('TLS to PostgreSQL: with it the server must prove who it is.'),
     connections: count(1, 64).prefault(4).describe('Connections to PostgreSQL: gateways stored at the same time.'),
     futureMax: duration('0ms')
@@ -82,10 +87,11 @@ const historian = z
       .prefault('1m')
       .describe('How often hourly rollups are brought up to date where readings came in late.'),
   })
-  .superRefine(({ type, path, url, tls }, context) => {
+  .superRefine(({ type, path, url, ownerUrl, tls }, context) => {
     const complain = (key: string, message: string) => context.addIssue({ code: 'custom', path: [key], message });
     if (type === 'postgres' && path !== undefined) complain('path', 'has no effect with type: postgres; remove it');
     if (type === 'sqlite' && url !== undefined) complain('url', 'has no effect without type: postgres');
+    if (type === 'sqlite' && ownerUrl !== undefined) complain('ownerUrl', 'has no effect without type: postgres');
     if (type === 'sqlite' && tls !== undefined) complain('tls', 'has no effect without type: postgres');
     if (type === 'postgres' && url === undefined) complain('type', 'postgres needs url, the database to use');
   })

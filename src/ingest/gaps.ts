@@ -1,6 +1,7 @@
 import type { Millis } from '../model/ids.js';
+import { GIVEN_UP } from './gap-views.js';
 import { overlap, type SeqRange, without } from './ledger.js';
-import type { GapRecord, Jump, LostRecord, Records, Window } from './records.js';
+import type { GapRecord, Jump, LostRecord, Records, Silence, Window } from './records.js';
 
 /**
  * `open`: it may still close by itself, because the device has not come back or the seqs were passed a moment ago. `late`:
@@ -12,6 +13,10 @@ export type GapState = 'open' | 'late' | 'filled' | 'lost';
 export interface KnownGap extends GapRecord {
   readonly kind: 'gap';
   readonly state: GapState;
+}
+
+export interface SilentDevice extends Silence {
+  readonly kind: 'silent';
 }
 
 /** A hole in the sequence of a gateway, whatever was in it. */
@@ -29,11 +34,15 @@ export interface Hole extends SeqRange {
 /** Batches overtake each other by seconds; a hole that is still there after this needs somebody to look. */
 const LATE_MS = 10 * 60_000;
 
-/** Reasons for which the readings existed and were given up. */
-const GIVEN_UP: ReadonlySet<string> = new Set(['spool-full', 'spool-corrupt', 'expired', 'too-large']);
-
 export async function knownGaps(records: Records, window: Window): Promise<KnownGap[]> {
   return (await records.gaps(window)).map((gap) => ({ kind: 'gap', ...gap, state: stateOf(gap) }));
+}
+
+/** Devices that are silent by now and have been since before the window's end. */
+export async function silentDevices(records: Records, { to, asset }: Window): Promise<SilentDevice[]> {
+  return (await records.silences(asset))
+    .filter((silence) => silence.from < to)
+    .map((silence) => ({ kind: 'silent', ...silence }));
 }
 
 /** Every hole in the ledgers at `now`, those that were filled since included; by gateway, epoch and seq. */
@@ -64,5 +73,5 @@ export async function holesOf(records: Records, now: Millis): Promise<Hole[]> {
 
 function stateOf({ reason, count, found, resumed }: GapRecord): GapState {
   if (found > 0 && found >= (count ?? 1)) return 'filled';
-  return !resumed && !GIVEN_UP.has(reason) ? 'open' : 'lost';
+  return !resumed && !GIVEN_UP.includes(reason) ? 'open' : 'lost';
 }

@@ -31,6 +31,8 @@ export interface Historian {
   entry(source: Source): LedgerEntry | undefined;
   /** Why the store cannot be used at the moment, as far as that is known. */
   readonly problem?: string | undefined;
+  /** What an operator has set up so that the store will lose something, although it works. */
+  readonly warning?: string | undefined;
   /** Resolves when the store may not be written any more before the process has been started anew. */
   readonly broken: Promise<HoldfastError>;
   close(): Promise<void>;

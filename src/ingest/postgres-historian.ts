@@ -17,13 +17,15 @@ import { PostgresLedger } from './postgres-ledger.js';
 import { writeLedger } from './postgres-ledger-writer.js';
 import { type PostgresConnection, PostgresPool } from './postgres-pool.js';
 import { PostgresRollups } from './postgres-rollups.js';
-import { migrate, requireDurable } from './postgres-schema.js';
+import { migrate, requireCurrent, requireDurable } from './postgres-schema.js';
 import { setOldAside, sortRows, writeRows } from './postgres-writer.js';
 import type { Rollups } from './rollups.js';
-import type { Timescale } from './timescale.js';
+import { foreignRetention, type Timescale } from './timescale.js';
 import { TimescaleRollups } from './timescale-rollups.js';
 
 export interface PostgresHistorianOptions extends PostgresConnection {
+  /** The same database as the owner of the schema; absent: the user of `url` owns it, or finds it up to date. */
+  readonly ownerUrl?: string;
   /** Batches of different gateways that are stored at the same time. */
   readonly connections?: number;
   /** Readings whose device time is further ahead of this machine's clock are kept aside. */
@@ -34,6 +36,8 @@ export interface PostgresHistorianOptions extends PostgresConnection {
 }
 
 const CONNECTIONS = 4;
+/** One refreshes, the other answers for its progress. */
+const OWNER_CONNECTIONS = 2;
 /** How often is looked for what other workers have stored. */
 const LOOK_MS = 5000;
 
@@ -50,7 +54,10 @@ export class PostgresHistorian implements Historian {
   readonly rollups: Rollups;
   /** Of the last look at the database. */
   problem: string | undefined;
+  warning: string | undefined;
   private readonly pool: PostgresPool;
+  private readonly owner: PostgresPool;
+  private readonly timescale: Timescale | undefined;
   private readonly keys: PostgresKeys;
   private readonly ledgers: PostgresLedger;
   private readonly clock: Clock;
@@ -62,14 +69,18 @@ export class PostgresHistorian implements Historian {
 
   private constructor(
     pool: PostgresPool,
+    owner: PostgresPool,
     timescale: Timescale | undefined,
     { clock = systemClock, futureMaxMs = FUTURE_MS_MAX, rawHorizonMs }: PostgresHistorianOptions,
   ) {
     this.pool = pool;
+    this.owner = owner;
+    this.timescale = timescale;
+    // Only an owner may refresh an aggregate or drop a chunk; the rest is writing.
     this.rollups =
       timescale?.licence === 'timescale'
-        ? new TimescaleRollups(pool, timescale, rawHorizonMs)
-        : new PostgresRollups(pool, rawHorizonMs, timescale !== undefined);
+        ? new TimescaleRollups(owner, timescale, rawHorizonMs)
+        : new PostgresRollups(timescale ? owner : pool, rawHorizonMs, timescale !== undefined);
     this.keys = new PostgresKeys(pool);
     this.ledgers = new PostgresLedger(pool);
     this.clock = clock;
@@ -78,15 +89,27 @@ export class PostgresHistorian implements Historian {
 
   /** Throws `historian.version` or `historian.io`. */
   static async open(options: PostgresHistorianOptions): Promise<PostgresHistorian> {
-    const { url, tls, connections = CONNECTIONS } = options;
+    const { url, ownerUrl, tls, connections = CONNECTIONS } = options;
     const pool = new PostgresPool({ url, tls, connections, applicationName: 'holdfast-ingest' });
+    const owner =
+      ownerUrl === undefined
+        ? pool
+        : new PostgresPool({
+            url: ownerUrl,
+            tls,
+            connections: OWNER_CONNECTIONS,
+            applicationName: 'holdfast-ingest-owner',
+          });
     try {
-      const historian = new PostgresHistorian(pool, await migrate(pool), options);
+      const timescale = await migrate(owner);
+      await requireCurrent(pool);
+      const historian = new PostgresHistorian(pool, owner, timescale, options);
       await historian.ledgers.look();
+      historian.warning = timescale && (await foreignRetention(pool));
       historian.lookTimer = setInterval(() => void historian.look(), LOOK_MS);
       return historian;
     } catch (error) {
-      await pool.close();
+      await Promise.all([pool.close(), owner.close()]);
       throw error;
     }
   }
@@ -133,6 +156,7 @@ export class PostgresHistorian implements Historian {
   private async look(): Promise<void> {
     try {
       await this.ledgers.look();
+      this.warning = this.timescale && (await foreignRetention(this.pool));
       this.problem = undefined;
     } catch (error) {
       this.problem = messageOf(error);
@@ -142,7 +166,7 @@ export class PostgresHistorian implements Historian {
   private async shut(): Promise<void> {
     clearInterval(this.lookTimer);
     await Promise.allSettled(this.lines.values());
-    await this.pool.close();
+    await Promise.all([this.pool.close(), this.owner.close()]);
   }
 
   /** Runs `work` after everything of the same line, whether that succeeded or not. */

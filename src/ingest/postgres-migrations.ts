@@ -1,3 +1,5 @@
+import { POSTGRES_GAP_VIEWS } from './gap-views.js';
+
 /**
  * One entry per schema version; `holdfast.schema_version` has the number of those applied. Never change an entry that has
  * been released.
@@ -132,4 +134,5 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   INSERT INTO holdfast.raw_floor DEFAULT VALUES;
   CREATE TABLE holdfast.dirty_days (day timestamptz PRIMARY KEY);
   `,
+  POSTGRES_GAP_VIEWS,
 ];

@@ -193,6 +193,7 @@ export function postgresError(cause: unknown): HoldfastError {
 const HINTS: Readonly<Record<string, string>> = {
   '28P01': 'Check the user and the password in historian.url.',
   '3D000': 'Create the database that historian.url names.',
-  '42501': 'The user of historian.url must own the schema holdfast, or be allowed to create it in this database.',
+  '42501':
+    'This needs the owner of the schema holdfast: set historian.ownerUrl, or run holdfast ingest migrate with it. See config/postgres-roles.sql.',
   '53100': 'The disk of the database is full; nothing is acknowledged until there is room.',
 };

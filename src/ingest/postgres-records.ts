@@ -1,10 +1,22 @@
 import type { Millis } from '../model/ids.js';
 import { TALLY_MODULUS, TALLY_PRIME } from '../model/tally.js';
 import type { LedgerEntry } from './historian.js';
+import { POSTGRES_KEPT } from './kept-queries.js';
 import { PostgresLedger } from './postgres-ledger.js';
 import { type PostgresConnection, PostgresPool } from './postgres-pool.js';
 import { requireCurrent } from './postgres-schema.js';
-import type { GapRecord, Jump, LostRecord, Records, TalliedHour, Window } from './records.js';
+import type {
+  GapRecord,
+  Jump,
+  Kept,
+  KeptKind,
+  KeptRow,
+  LostRecord,
+  Records,
+  Silence,
+  TalliedHour,
+  Window,
+} from './records.js';
 
 export class PostgresRecords implements Records {
   private readonly pool: PostgresPool;
@@ -36,6 +48,15 @@ export class PostgresRecords implements Records {
     return this.pool.query<GapRecord>(GAPS, [from, to, asset ?? null]);
   }
 
+  silences(asset: string | undefined): Promise<Silence[]> {
+    return this.pool.query<Silence & Record<string, unknown>>(
+      `SELECT asset_id AS asset, state, ${MS('from_ts')} AS "from", ${MS('to_ts')} AS "to",
+         interval_ms AS "intervalMs", gateway
+       FROM holdfast.silences WHERE $1::text IS NULL OR asset_id = $1 ORDER BY from_ts, asset_id`,
+      [asset ?? null],
+    );
+  }
+
   jumps(): Promise<Jump[]> {
     return this.pool.query<Jump>(
       `SELECT gateway, epoch, first AS "from", last AS "to", noticed_at AS "noticedAt"
@@ -48,6 +69,14 @@ export class PostgresRecords implements Records {
       `SELECT gateway, epoch, first AS "from", last AS "to", reason
        FROM holdfast.lost JOIN holdfast.sources ON sources.id = source_id ORDER BY source_id, first`,
     );
+  }
+
+  async kept(kind: KeptKind, limit: number): Promise<Kept> {
+    const { counts, rows } = POSTGRES_KEPT[kind];
+    return {
+      counts: await this.pool.query<{ reason: string; count: number }>(counts),
+      rows: await this.pool.query<KeptRow & Record<string, unknown>>(rows, [limit]),
+    };
   }
 
   async ledger(): Promise<readonly LedgerEntry[]> {

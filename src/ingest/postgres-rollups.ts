@@ -3,7 +3,14 @@ import type { Millis } from '../model/ids.js';
 import { expireRaw } from './postgres-floor.js';
 import type { PostgresClient, PostgresPool } from './postgres-pool.js';
 import { columnsOf } from './postgres-value.js';
-import { type BackfillPlan, type BackfillUnit, type Expired, HOUR_MS, type Rollups } from './rollups.js';
+import {
+  type BackfillPlan,
+  type BackfillUnit,
+  type DeviceGap,
+  type Expired,
+  HOUR_MS,
+  type Rollups,
+} from './rollups.js';
 
 /** An hour of a value a second is 3,600 readings: a unit of this many takes some hundred milliseconds. */
 const UNIT_HOURS = 256;
@@ -52,6 +59,21 @@ export class PostgresRollups implements Rollups {
       [now - HOUR_MS],
     );
     return { ...plan!, units: Math.ceil(plan!.hours / UNIT_HOURS) };
+  }
+
+  devices(now: Millis): Promise<DeviceGap[]> {
+    return this.pool.query<DeviceGap>(
+      `SELECT asset_id AS device, (extract(epoch FROM min(bucket)) * 1000)::bigint AS "from",
+         (extract(epoch FROM max(bucket)) * 1000)::bigint + ${HOUR_MS} AS "to",
+         count(DISTINCT bucket) AS buckets, count(*) AS hours, sum(n)::bigint AS rows
+       FROM (SELECT DISTINCT bucket, unnest(series_ids) AS series_id FROM holdfast.dirty
+           WHERE bucket <= to_timestamp($1::bigint / 1000.0)) AS d
+         JOIN holdfast.series ON series.id = series_id,
+         LATERAL (SELECT count(*) AS n FROM holdfast.readings AS r WHERE r.series_id = d.series_id
+           AND device_ts >= bucket AND device_ts < bucket + interval '1 hour') AS counted
+       GROUP BY asset_id ORDER BY min(bucket), asset_id`,
+      [now - HOUR_MS],
+    );
   }
 
   unit(now: Millis): Promise<BackfillUnit | undefined> {

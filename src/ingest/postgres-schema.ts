@@ -49,10 +49,13 @@ function otherVersion(version: number, hint: string): HoldfastError {
 }
 
 async function schemaVersion(client: PostgresClient): Promise<number> {
-  const { rows } = await client.query("SELECT to_regclass('holdfast.schema_version') AS found");
+  const { rows } = await client.query(
+    `SELECT to_regclass('holdfast.schema_version') AS found, to_regnamespace('holdfast') AS schema`,
+  );
   if (rows[0]?.found === null) {
+    // IF NOT EXISTS would ask for the right to create schemas even from the owner of this one.
+    if (rows[0].schema === null) await client.query('CREATE SCHEMA holdfast');
     await client.query(`
-      CREATE SCHEMA IF NOT EXISTS holdfast;
       CREATE TABLE holdfast.schema_version (one boolean PRIMARY KEY DEFAULT true CHECK (one), version int NOT NULL);
       INSERT INTO holdfast.schema_version (version) VALUES (0)`);
     return 0;

@@ -15,6 +15,8 @@ import type { Millis } from '../model/ids.js';
 export interface Rollups {
   /** What a backfill would do at `now`. An hour is left alone until it is over. */
   plan(now: Millis): Promise<BackfillPlan>;
+  /** The same plan per device, the one with the oldest hour first. Counts readings, so it may take seconds. */
+  devices(now: Millis): Promise<DeviceGap[]>;
   /** Does one unit; undefined when nothing is left. Rejects like `Historian.ingest`. */
   unit(now: Millis): Promise<BackfillUnit | undefined>;
   /**
@@ -44,6 +46,19 @@ export interface BackfillPlan {
   readonly to: Millis | null;
   /** Marked hours that are not over yet. */
   readonly open: number;
+}
+
+/** What was written late of one device. `from` and `to` are aligned outward to hours; `to` is not in it. */
+export interface DeviceGap {
+  readonly device: string;
+  readonly from: Millis;
+  readonly to: Millis;
+  /** Hourly buckets that are computed anew, all metrics of the device together. */
+  readonly buckets: number;
+  /** The same per series. */
+  readonly hours: number;
+  /** Readings that are read for it. */
+  readonly rows: number;
 }
 
 export interface BackfillUnit {

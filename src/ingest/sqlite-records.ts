@@ -4,7 +4,19 @@ import { HoldfastError } from '../lib/errors.js';
 import type { Millis } from '../model/ids.js';
 import { TALLY_HOUR_MS, TALLY_MODULUS, TALLY_PRIME } from '../model/tally.js';
 import type { LedgerEntry } from './historian.js';
-import type { GapRecord, Jump, LostRecord, Records, TalliedHour, Window } from './records.js';
+import { SQLITE_KEPT } from './kept-queries.js';
+import type {
+  GapRecord,
+  Jump,
+  Kept,
+  KeptKind,
+  KeptRow,
+  LostRecord,
+  Records,
+  Silence,
+  TalliedHour,
+  Window,
+} from './records.js';
 import { ioError } from './sqlite-commit.js';
 import { SqliteLedger } from './sqlite-ledger.js';
 import { requireCurrent } from './sqlite-schema.js';
@@ -46,6 +58,14 @@ export class SqliteRecords implements Records {
     return rows.map((row) => ({ ...row, resumed: row.resumed === 1 }));
   }
 
+  async silences(asset: string | undefined): Promise<Silence[]> {
+    return this.all<Silence>(
+      `SELECT asset_id AS asset, state, from_ts AS "from", to_ts AS "to", interval_ms AS intervalMs, gateway FROM silences
+       WHERE @asset IS NULL OR asset_id = @asset ORDER BY from_ts, asset_id`,
+      { asset: asset ?? null },
+    );
+  }
+
   async jumps(): Promise<Jump[]> {
     return this.all<Jump>(
       `SELECT gateway, epoch, first AS "from", last AS "to", noticed_at AS noticedAt
@@ -58,6 +78,11 @@ export class SqliteRecords implements Records {
       `SELECT gateway, epoch, first AS "from", last AS "to", reason
        FROM lost JOIN sources ON sources.id = source_id ORDER BY source_id, first`,
     );
+  }
+
+  async kept(kind: KeptKind, limit: number): Promise<Kept> {
+    const { counts, rows } = SQLITE_KEPT[kind];
+    return { counts: this.all(counts), rows: this.all<KeptRow>(rows, { limit }) };
   }
 
   async ledger(): Promise<readonly LedgerEntry[]> {

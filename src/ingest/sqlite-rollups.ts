@@ -3,6 +3,7 @@ import type { Millis } from '../model/ids.js';
 import {
   type BackfillPlan,
   type BackfillUnit,
+  type DeviceGap,
   EXPIRE_MS_MAX,
   type Expired,
   HOUR_MS,
@@ -25,6 +26,7 @@ export class SqliteRollups implements Rollups {
   private readonly group: GroupCommit;
   private readonly measure: Database.Statement<[number], Omit<BackfillPlan, 'units' | 'open'>>;
   private readonly countOpen: Database.Statement<[number], { open: number }>;
+  private readonly measureDevices: Database.Statement<[number], DeviceGap>;
   private readonly oldest: Database.Statement<[number, number], Hour>;
   private readonly upsert: Database.Statement<[{ bucket: number; series_id: number }]>;
   private readonly drop: Database.Statement<[{ bucket: number; series_id: number }]>;
@@ -55,6 +57,13 @@ export class SqliteRollups implements Rollups {
        FROM dirty WHERE bucket <= ?`,
     );
     this.countOpen = db.prepare('SELECT count(*) AS open FROM dirty WHERE bucket > ?');
+    this.measureDevices = db.prepare(
+      `SELECT asset_id AS device, min(bucket) AS "from", max(bucket) + ${HOUR_MS} AS "to",
+         count(DISTINCT bucket) AS buckets, count(*) AS hours,
+         sum((SELECT count(*) FROM readings AS r WHERE r.series_id = d.series_id
+           AND device_ts >= bucket AND device_ts < bucket + ${HOUR_MS})) AS rows
+       FROM dirty AS d JOIN series ON series.id = series_id WHERE bucket <= ? GROUP BY asset_id ORDER BY 2, 1`,
+    );
     this.oldest = db.prepare(
       `SELECT bucket, series_id, (SELECT count(*) FROM readings AS r
          WHERE r.series_id = d.series_id AND device_ts >= bucket AND device_ts < bucket + ${HOUR_MS}) AS readings
@@ -81,6 +90,10 @@ export class SqliteRollups implements Rollups {
     const measured = this.measure.get(now - HOUR_MS)!;
     const { open } = this.countOpen.get(now - HOUR_MS)!;
     return { ...measured, units: Math.ceil(measured.hours / UNIT_HOURS), open };
+  }
+
+  async devices(now: Millis): Promise<DeviceGap[]> {
+    return this.measureDevices.all(now - HOUR_MS);
   }
 
   async unit(now: Millis): Promise<BackfillUnit | undefined> {

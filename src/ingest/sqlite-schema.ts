@@ -1,5 +1,6 @@
 import type Database from 'better-sqlite3';
 import { HoldfastError } from '../lib/errors.js';
+import { SQLITE_GAP_VIEWS } from './gap-views.js';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -144,6 +145,7 @@ const MIGRATIONS: readonly string[] = [
   CREATE TABLE raw_floor (id INTEGER PRIMARY KEY CHECK (id = 1), floor INTEGER, removed INTEGER NOT NULL DEFAULT 0) STRICT;
   INSERT INTO raw_floor (id) VALUES (1);
   `,
+  SQLITE_GAP_VIEWS,
 ];
 
 /** Brings the file up to date, all or nothing. Throws `historian.version` on one that a newer program has written. */

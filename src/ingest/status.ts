@@ -9,7 +9,7 @@ export interface IngestStatus extends Totals {
   readonly now: Millis;
   readonly startedAt: Millis;
   readonly connected: boolean;
-  /** Why there is no connection, or why nothing can be stored. */
+  /** Why there is no connection, why nothing can be stored, or what the store warns of. */
   readonly problem: string | null;
   readonly storeProblem: string | null;
   /** Seqs that are neither here nor given up, and the ranges they form. */
@@ -50,7 +50,7 @@ export function ingestStatus({ historian, linkProblem, ...rest }: StatusParts): 
     ...historian.totals(),
     ...rest,
     version,
-    problem: rest.storeProblem ?? linkProblem,
+    problem: rest.storeProblem ?? linkProblem ?? historian.warning ?? null,
     missing: seqsIn(holes),
     holes: holes.length,
     lost: seqsIn(ledger.flatMap((entry) => entry.lost)),

@@ -1,3 +1,4 @@
+import { systemCodeOf } from '../lib/errors.js';
 import type { Millis } from '../model/ids.js';
 import { inTransaction, type PostgresClient, type PostgresPool } from './postgres-pool.js';
 import {
@@ -12,7 +13,15 @@ import {
   thin,
 } from './postgres-rollups.js';
 import { columnsOf } from './postgres-value.js';
-import { type BackfillPlan, type BackfillUnit, type Expired, HOUR_MS, hourOf, type Rollups } from './rollups.js';
+import {
+  type BackfillPlan,
+  type BackfillUnit,
+  type DeviceGap,
+  type Expired,
+  HOUR_MS,
+  hourOf,
+  type Rollups,
+} from './rollups.js';
 import { refreshOptions, type Timescale } from './timescale.js';
 
 const DAY_MS = 24 * HOUR_MS;
@@ -23,8 +32,12 @@ const UNIT_HOURS = 20_000;
 /** A refresh does only what lies wholly inside its window. Buckets that did not change cost nothing. */
 const PAD_BEFORE = 1;
 const PAD_AFTER = 2;
-/** A refresh may have a whole day of a fleet to read. */
+/** A refresh may have a whole day of a fleet to read; one that takes longer is done again in halves. */
 const REFRESH_MS_MAX = 10 * 60_000;
+/** For the server's answer that it has given up, which must come before we do. */
+const ANSWER_MS_MAX = 10_000;
+/** A canceled statement; on 2.28 a canceled refresh fails at its own cleaning up, with an invalid transaction termination. */
+const TOOK_TOO_LONG: ReadonlySet<string | undefined> = new Set(['57014', '2D000']);
 
 /**
  * Rollups as continuous aggregates, refreshed where the markers say. A unit reads markers, refreshes their hours, counts what
@@ -36,15 +49,26 @@ export class TimescaleRollups implements Rollups {
   private readonly pool: PostgresPool;
   private readonly plain: PostgresRollups;
   private readonly options: string;
+  private readonly refreshMsMax: number;
 
-  constructor(pool: PostgresPool, { version }: Timescale, rawHorizonMs?: number) {
+  constructor(
+    pool: PostgresPool,
+    { version }: Timescale,
+    rawHorizonMs?: number,
+    refreshMsMax: number = REFRESH_MS_MAX,
+  ) {
     this.pool = pool;
     this.plain = new PostgresRollups(pool, rawHorizonMs, true);
     this.options = refreshOptions(version);
+    this.refreshMsMax = refreshMsMax;
   }
 
   plan(now: Millis): Promise<BackfillPlan> {
     return this.plain.plan(now);
+  }
+
+  devices(now: Millis): Promise<DeviceGap[]> {
+    return this.plain.devices(now);
   }
 
   expire(now: Millis): Promise<Expired | undefined> {
@@ -131,11 +155,19 @@ export class TimescaleRollups implements Rollups {
     const end = Math.min(to + PAD_AFTER * widthMs, open);
     if (start >= end) return;
     const at = (ms: number) => `to_timestamp(${ms} / 1000.0)`;
-    await client.query(`SET statement_timeout = ${REFRESH_MS_MAX}`);
-    await client.query({
-      text: `CALL refresh_continuous_aggregate('holdfast.${aggregate}', ${at(start)}, ${at(end)}${this.options})`,
-      query_timeout: REFRESH_MS_MAX,
-    } as never);
+    await client.query(`SET statement_timeout = ${this.refreshMsMax}`);
+    try {
+      await client.query({
+        text: `CALL refresh_continuous_aggregate('holdfast.${aggregate}', ${at(start)}, ${at(end)}${this.options})`,
+        query_timeout: this.refreshMsMax + ANSWER_MS_MAX,
+      } as never);
+    } catch (error) {
+      const buckets = Math.round((to - from) / widthMs);
+      if (!TOOK_TOO_LONG.has(systemCodeOf(error)) || buckets < 2) throw error;
+      const middle = from + Math.floor(buckets / 2) * widthMs;
+      await this.refresh(client, aggregate, from, middle, widthMs, open);
+      await this.refresh(client, aggregate, middle, to, widthMs, open);
+    }
     await client.query('RESET statement_timeout');
   }
 }

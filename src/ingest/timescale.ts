@@ -1,5 +1,5 @@
 import { HoldfastError } from '../lib/errors.js';
-import type { PostgresClient } from './postgres-pool.js';
+import type { PostgresClient, PostgresPool } from './postgres-pool.js';
 import { TIMESCALE_ROLLUPS } from './timescale-schema.js';
 
 /** A day of readings of one site fits into memory, and so do the indexes of the chunk that is written to. */
@@ -43,6 +43,16 @@ export async function useTimescale(client: PostgresClient): Promise<Timescale | 
       },
     );
   return { version, licence };
+}
+
+/** What to tell an operator who has set a retention policy on the readings, which knows nothing of the floor. */
+export async function foreignRetention(pool: PostgresPool): Promise<string | undefined> {
+  const found = await pool.query(
+    `SELECT 1 FROM timescaledb_information.jobs
+     WHERE proc_name = 'policy_retention' AND hypertable_schema = 'holdfast' AND hypertable_name = 'readings'`,
+  );
+  if (found.length === 0) return undefined;
+  return 'a retention policy on holdfast.readings removes readings whose rollups may not be done: remove_retention_policy, then historian.rawHorizon';
 }
 
 async function exists(client: PostgresClient, view: string, kind: string, name: string): Promise<boolean> {

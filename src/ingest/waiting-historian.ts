@@ -46,6 +46,10 @@ export class WaitingHistorian implements Historian {
     return this.opened ? this.opened.problem : this.reason.message;
   }
 
+  get warning(): string | undefined {
+    return this.opened?.warning;
+  }
+
   async ingest(batch: Batch): Promise<Outcome> {
     return this.historian().ingest(batch);
   }
@@ -60,6 +64,7 @@ export class WaitingHistorian implements Historian {
 
   readonly rollups: Rollups = {
     plan: async (now) => this.historian().rollups.plan(now),
+    devices: async (now) => this.historian().rollups.devices(now),
     unit: async (now) => this.historian().rollups.unit(now),
     expire: async (now) => this.historian().rollups.expire(now),
   };

@@ -63,7 +63,7 @@ test('holdfast reconcile says complete with exit 0, and what is missing with exi
 test('holdfast gaps lists gaps and holes with their state', async (t) => {
   const { historian, config, rows } = await setUp(t);
   const none = await holdfast('gaps', '--config', config);
-  assert.deepEqual([none.code, none.out], [0, 'no gaps and no holes\n']);
+  assert.deepEqual([none.code, none.out], [0, 'no gaps, no silent devices and no holes\n']);
   const gap = { from: T0 as Millis, to: (T0 + 60_000) as Millis, reason: 'device-unreachable', count: 12 };
   await historian.ingest(batchOf([...rows.filter(({ seq }) => seq !== 21), gapRow(100, 'press', null, gap)]));
   const found = await holdfast('gaps', '--config', config, ...WINDOW);
@@ -85,7 +85,12 @@ test('holdfast backfill plans, and does it next to an ingest', async (t) => {
     /^15 hours of 15 series, from 2026-09-21T\S+ to \S+, in 1 units$|more are not over yet$/m,
     plan.err,
   );
+  assert.match(plan.out, /^a0: gap \S+ (h|min), \S+ to \S+: \d+ windows, \d+ rows, \d+ hourly buckets$/m);
+  const halves = await holdfast('backfill', '--config', config, '--plan', '--window', '30m', '--json');
+  for (const { from, to, windows } of JSON.parse(halves.out).devices)
+    assert.equal(windows, (to - from) / (30 * 60_000));
   assert.equal((await holdfast('backfill', '--config', config)).code, 64);
+  assert.equal((await holdfast('backfill', '--config', config, '--plan', '--window', '0m')).code, 64);
   const { hours } = await historian.rollups.plan(Date.now() as Millis);
   const run = await holdfast('backfill', '--config', config, '--run', '--json');
   assert.equal(run.code, 0, run.err);

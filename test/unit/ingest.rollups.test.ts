@@ -155,7 +155,15 @@ test('a file from before the rollups gets markers for all that it holds', async 
   await historian.ingest(batchOf([at(1, H0, 4), at(2, -1, 5)]));
   await historian.close();
   const db = new Database(path);
-  for (const view of ['sensor_readings_1d', 'sensor_readings_1h', 'dirty_1h', 'numbers', 'sensor_readings'])
+  for (const view of [
+    'gaps_status',
+    'silences',
+    'sensor_readings_1d',
+    'sensor_readings_1h',
+    'dirty_1h',
+    'numbers',
+    'sensor_readings',
+  ])
     db.exec(`DROP VIEW ${view}`);
   db.exec(
     'DROP TABLE raw_floor; DROP TABLE absorbed; DROP TABLE dirty; DROP TABLE rollup_1h; DROP TABLE tallies; DROP TABLE jumps; ALTER TABLE series DROP COLUMN duplicates; PRAGMA user_version = 1',
