@@ -32,7 +32,7 @@ import { GatewayPages } from '../web/gateway-pages.js';
 import { WebServer } from '../web/server.js';
 import { openAccess } from './access.js';
 import { damageGaps } from './damage-gaps.js';
-import { downtimeGaps, ReaderSet } from './reader-set.js';
+import { downtimeGaps, loadProtocols, ReaderSet } from './reader-set.js';
 import { SpoolRoom } from './spool-room.js';
 import { gatewayStatus } from './status.js';
 
@@ -144,7 +144,8 @@ export class Gateway {
     closer.push('intake', () => intake.close());
 
     const sink = { publish: (outgoing: Parameters<Broker['publish']>[0]) => broker.publish(outgoing) };
-    const readers = new ReaderSet(config.readers, sink, clock, log);
+    await loadProtocols(config.readers, log);
+    const readers = new ReaderSet(config.readers, config.gateway.dataDir, sink, clock, log);
     const broker: Broker = await Broker.open({
       store,
       admit: admitting(intake, readers),

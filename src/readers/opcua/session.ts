@@ -102,7 +102,9 @@ export class Session {
   /** Only the value: many servers refuse a write that brings a status or a time. */
   write(nodeId: string, dataType: number, value: unknown): Promise<StatusCode> {
     const attributeId = this.stack.AttributeIds.Value;
-    return this.ask(this.raw.write({ nodeId, attributeId, value: { value: { dataType, value } } }), 'A write');
+    const { Scalar: arrayType } = this.stack.VariantArrayType;
+    const request = { nodeId, attributeId, value: { value: { dataType, arrayType, value } } };
+    return this.ask(this.raw.write(request), 'A write');
   }
 
   /** Asks whether the server is there: how long the answer took, and what the server's clock says. */
