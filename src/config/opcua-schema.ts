@@ -31,7 +31,12 @@ const tag = z.strictObject({
 });
 
 const group = z.strictObject({
-  every: duration('10ms', '1d').describe('Time between two samples in the server, or with mode: poll between two reads.'),
+  every: duration('10ms', '1d').describe(
+    'Time between two notifications of the server, or with mode: poll between two reads.',
+  ),
+  sampling: duration('0ms', '1d')
+    .optional()
+    .describe('Time between two samples in the server; 0ms: each change. Default: every.'),
   mode: z
     .enum(['subscribe', 'poll'])
     .prefault('subscribe')

@@ -18,8 +18,9 @@ export function opcuaOptions(config: OpcuaReaderConfig, folder: string): OpcuaOp
     backoff: { minMs: config.backoff.min, maxMs: config.backoff.max },
     devices: config.devices.map(({ asset, groups }) => ({
       asset,
-      groups: groups.map(({ every, mode, queue, heartbeat, tags }) => ({
+      groups: groups.map(({ every, sampling = every, mode, queue, heartbeat, tags }) => ({
         everyMs: every,
+        samplingMs: sampling,
         mode,
         queue,
         heartbeatMs: heartbeat,

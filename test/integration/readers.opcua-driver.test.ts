@@ -34,10 +34,11 @@ test('values of every type come exact, by subscription and by poll', async (t) =
 
 test('each value has the time of its source, a bad one its reason, and none is lost between two publishes', async (t) => {
   const server = await UaServer.open(t);
-  const rig = new UaRig(t, server.url, { devices: [device(['Speed', 'Count'], { everyMs: 100 })] });
+  const rig = new UaRig(t, server.url, { devices: [device(['Speed', 'Count'], { everyMs: 100, samplingMs: 0 })] });
   await rig.sees('Count', 7);
   await server.tell({ burst: { name: 'Count', values: [11, 12, 13, 14] } });
   await rig.sees('Count', 14);
+  assert.deepEqual(rig.of('Count').map(({ value }) => value), [7, 11, 12, 13, 14]);
   const times = rig.batches.filter(({ samples }) => samples.some(({ tag }) => tag === 'Count')).map(({ ts }) => ts);
   assert.deepEqual([...new Set(times)], [...times].sort(), 'no time twice, none backwards');
   await server.tell({ bad: { Speed: 'BadSensorFailure' } });
@@ -52,7 +53,7 @@ test('each value has the time of its source, a bad one its reason, and none is l
 
 test('a queue that overflowed in the server is a gap of the tag', async (t) => {
   const server = await UaServer.open(t);
-  const rig = new UaRig(t, server.url, { devices: [device(['Count'], { everyMs: 200, queue: 2 })] });
+  const rig = new UaRig(t, server.url, { devices: [device(['Count'], { everyMs: 200, samplingMs: 0, queue: 2 })] });
   await rig.sees('Count', 7);
   const values = Array.from({ length: 200 }, (_, i) => 100 + i);
   await server.tell({ burst: { name: 'Count', values } });

@@ -87,6 +87,7 @@ export const PRESS: OpcuaOptions['devices'][number] = {
   groups: [
     {
       everyMs: 50,
+      samplingMs: 50,
       mode: 'subscribe',
       queue: 10,
       heartbeatMs: 3_600_000,

@@ -34,5 +34,5 @@ const HINTS: Readonly<Record<string, string>> = {
   BadSecurityChecksFailed: "Trust Holdfast's certificate in the server; it lies in own/certs of the gateway's opcua folder.",
   BadIdentityTokenRejected: 'Check username and password, and whether the server allows them with this security.',
   BadUserAccessDenied: 'Check username and password and the rights of the user in the server.',
-  BadSecurityPolicyRejected: 'The server does not offer this security; holdfast opcua endpoints shows what it does.',
+  BadSecurityPolicyRejected: 'The server does not offer this security.',
 };

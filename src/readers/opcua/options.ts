@@ -35,8 +35,10 @@ export interface OpcuaDeviceOptions {
 }
 
 export interface OpcuaGroupOptions {
-  /** Time between two samples in the server, or with `poll` between two reads. */
+  /** Time between two notifications of the server, or with `poll` between two reads. */
   readonly everyMs: number;
+  /** Time between two samples in the server; 0: each change is one. */
+  readonly samplingMs: number;
   readonly mode: 'subscribe' | 'poll';
   /** Samples of a tag that the server keeps until they are fetched. */
   readonly queue: number;

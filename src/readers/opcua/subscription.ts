@@ -45,7 +45,7 @@ export async function subscribe(
     const items = ClientMonitoredItemGroup.create(
       subscription,
       part.map(({ nodeId }) => ({ nodeId, attributeId: AttributeIds.Value })),
-      { samplingInterval: group.everyMs, queueSize: group.queue, discardOldest: true },
+      { samplingInterval: group.samplingMs, queueSize: group.queue, discardOldest: true },
       TimestampsToReturn.Both,
     );
     // Before the answer: the first values may come in the same packet.
