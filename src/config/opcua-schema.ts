@@ -98,7 +98,9 @@ export function opcuaReader<Common extends z.core.$ZodLooseShape>(common: Common
     userKey: path.optional().describe('File with its key (PEM).'),
     connectTimeout: duration('100ms', '10m').prefault('10s').describe('Time for connecting and for the session.'),
     timeout: duration('10ms', '10m').prefault('5s').describe('Time for one answer.'),
-    keepAlive: duration('100ms', '10m').prefault('5s').describe('Time between two questions whether the server is there.'),
+    keepAlive: duration('100ms', '10m')
+      .prefault('5s')
+      .describe('Time between two questions whether the server is there.'),
     backoff: backoff('1s', '30s').describe('Waits between connection attempts.'),
     devices: z.array(device).min(1).describe('Assets in the server.'),
     ...common,

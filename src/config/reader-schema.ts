@@ -90,8 +90,7 @@ const modbusReader = z
   });
 
 const opcuaReader = opcuaShape(common).superRefine((reader, context) => {
-  const complain = (path: (string | number)[], message: string) =>
-    context.addIssue({ code: 'custom', path, message });
+  const complain = (path: (string | number)[], message: string) => context.addIssue({ code: 'custom', path, message });
   for (const { path, message } of identityFaults(reader)) complain([path], message);
   checkCommon(reader, complain);
 });

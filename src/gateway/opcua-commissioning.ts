@@ -1,7 +1,6 @@
 /** What is done with an OPC UA server before a gateway reads it: look around in it, and read a few nodes. */
 import { HoldfastError } from '../lib/errors.js';
 import type { Log } from '../lib/log.js';
-import { qualityText } from '../wire/quality.js';
 import { type BrowseBounds, type BrowsedNode, browse } from '../readers/opcua/browse.js';
 import { resolveNode } from '../readers/opcua/node-ids.js';
 import type { Identity, SecurityMode, SecurityPolicy } from '../readers/opcua/options.js';
@@ -9,6 +8,7 @@ import { Session } from '../readers/opcua/session.js';
 import { loadStack } from '../readers/opcua/stack.js';
 import { nameOf } from '../readers/opcua/status.js';
 import { convert } from '../readers/opcua/values.js';
+import { qualityText } from '../wire/quality.js';
 
 export interface UaServer {
   readonly url: string;

@@ -145,7 +145,10 @@ export class Reporter {
     });
   }
 
-  private tagGap(device: string, { tag, from, to, missed, uncounted, reason = 'device-unreachable' }: TagGap): Outgoing {
+  private tagGap(
+    device: string,
+    { tag, from, to, missed, uncounted, reason = 'device-unreachable' }: TagGap,
+  ): Outgoing {
     const detail =
       reason === 'polls-skipped'
         ? `the queue for ${tag} in the device overflowed`

@@ -38,7 +38,10 @@ test('each value has the time of its source, a bad one its reason, and none is l
   await rig.sees('Count', 7);
   await server.tell({ burst: { name: 'Count', values: [11, 12, 13, 14] } });
   await rig.sees('Count', 14);
-  assert.deepEqual(rig.of('Count').map(({ value }) => value), [7, 11, 12, 13, 14]);
+  assert.deepEqual(
+    rig.of('Count').map(({ value }) => value),
+    [7, 11, 12, 13, 14],
+  );
   const times = rig.batches.filter(({ samples }) => samples.some(({ tag }) => tag === 'Count')).map(({ ts }) => ts);
   assert.deepEqual([...new Set(times)], [...times].sort(), 'no time twice, none backwards');
   await server.tell({ bad: { Speed: 'BadSensorFailure' } });

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { createServer } from 'node:net';
 import { once } from 'node:events';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { TestContext } from 'node:test';
@@ -42,7 +42,10 @@ export class UaServer {
   async start(settings: object = {}): Promise<void> {
     this.said = [];
     let stderr = '';
-    const args = ['dist/test/fixtures/opcua-server-child.js', JSON.stringify({ port: this.port, dir: this.dir, ...settings })];
+    const args = [
+      'dist/test/fixtures/opcua-server-child.js',
+      JSON.stringify({ port: this.port, dir: this.dir, ...settings }),
+    ];
     const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'pipe'] });
     this.child = child;
     this.t.after(() => this.kill());

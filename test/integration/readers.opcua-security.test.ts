@@ -20,7 +20,10 @@ test('a server is talked to when its certificate is trusted, and only then', asy
   await until('the refusal', () => rig.status().cause?.startsWith('BadCertificate'), 60_000);
   const hint = await until('the hint', () => rig.warnings.find((line) => line.hint)?.hint);
   assert.match(String(hint), /rejected.*trusted/s);
-  assert.equal(rig.of('Count').every(({ value }) => value === null), true);
+  assert.equal(
+    rig.of('Count').every(({ value }) => value === null),
+    true,
+  );
 
   const rejected = join(rig.pkiDir, 'rejected');
   const [name] = await until('the certificate', () => readdirSync(rejected).length > 0 && readdirSync(rejected));
@@ -38,6 +41,15 @@ test('a server is talked to when its certificate is trusted, and only then', asy
     await other.driver.stop();
   }
 
-  const wrong = new UaRig(t, server.url, { mode: 'Sign', policy: 'Basic256Sha256', identity: user('no'), pkiDir: rig.pkiDir });
-  await until('the refusal of the password', () => /BadUserAccessDenied|BadIdentityToken/.test(wrong.status().cause ?? ''), 60_000);
+  const wrong = new UaRig(t, server.url, {
+    mode: 'Sign',
+    policy: 'Basic256Sha256',
+    identity: user('no'),
+    pkiDir: rig.pkiDir,
+  });
+  await until(
+    'the refusal of the password',
+    () => /BadUserAccessDenied|BadIdentityToken/.test(wrong.status().cause ?? ''),
+    60_000,
+  );
 });

@@ -44,5 +44,7 @@ function wide(dataType: number, value: unknown): ReturnType<typeof encode> {
 
 function dateTime(value: unknown): ReturnType<typeof encode> {
   const date = typeof value === 'string' ? new Date(value) : undefined;
-  return date && Number.isFinite(date.getTime()) ? { value: date } : { fault: 'expected a time like 2026-01-31T08:00:00Z' };
+  return date && Number.isFinite(date.getTime())
+    ? { value: date }
+    : { fault: 'expected a time like 2026-01-31T08:00:00Z' };
 }

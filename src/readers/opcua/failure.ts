@@ -21,7 +21,11 @@ export function deviceError(cause: unknown, options?: Pick<ServerOptions, 'url' 
   if (cause instanceof HoldfastError || /timeout|timed out/i.test(message))
     return new HoldfastError('device.timeout', message, { cause, values });
   const hint = word === undefined ? undefined : HINTS[word];
-  return new HoldfastError('device.link', message.split('\n')[0] as string, { cause, values, ...(hint ? { hint } : {}) });
+  return new HoldfastError('device.link', message.split('\n')[0] as string, {
+    cause,
+    values,
+    ...(hint ? { hint } : {}),
+  });
 }
 
 /** A stable word for states and logs: the server's status code or the system's where there is one. */
@@ -31,7 +35,8 @@ export function causeOf(error: unknown): string {
 }
 
 const HINTS: Readonly<Record<string, string>> = {
-  BadSecurityChecksFailed: "Trust Holdfast's certificate in the server; it lies in own/certs of the gateway's opcua folder.",
+  BadSecurityChecksFailed:
+    "Trust Holdfast's certificate in the server; it lies in own/certs of the gateway's opcua folder.",
   BadIdentityTokenRejected: 'Check username and password, and whether the server allows them with this security.',
   BadUserAccessDenied: 'Check username and password and the rights of the user in the server.',
   BadSecurityPolicyRejected: 'The server does not offer this security.',

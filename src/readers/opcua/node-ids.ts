@@ -13,6 +13,7 @@ export function resolveNode(node: string, namespaces: readonly string[]): string
   // In the text form, ; and % of a URI are written %3B and %25.
   const wanted = uri.replaceAll(/%3B/gi, ';').replaceAll('%25', '%');
   const found = namespaces.indexOf(wanted);
-  if (found < 0) throw new HoldfastError('device.exception', `The server has no namespace ${wanted}`, { values: { node } });
+  if (found < 0)
+    throw new HoldfastError('device.exception', `The server has no namespace ${wanted}`, { values: { node } });
   return `ns=${found};${identifier}`;
 }

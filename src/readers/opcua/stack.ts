@@ -19,7 +19,8 @@ async function load(log: Log): Promise<Stack> {
   try {
     // Before anything else of it, which speaks up while it is being loaded.
     const debug = await import('node-opcua-debug');
-    const say = (...words: unknown[]) => log.debug({ detail: words.map(String).join(' ').trim() }, 'From the OPC UA stack');
+    const say = (...words: unknown[]) =>
+      log.debug({ detail: words.map(String).join(' ').trim() }, 'From the OPC UA stack');
     debug.setDebugLogger(say);
     debug.setTraceLogger(say);
     debug.setWarningLogger(say);
