@@ -1,11 +1,10 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import type { OPCUACertificateManager } from 'node-opcua-certificate-manager';
-import type { Stack } from './stack.js';
+import type { CertificateStore, Stack } from './stack.js';
 
 /** What a connection needs of this program's own identity and of whom it trusts. */
 export interface Pki {
-  readonly manager: OPCUACertificateManager;
+  readonly manager: CertificateStore;
   readonly certificateFile: string;
   readonly privateKeyFile: string;
 }

@@ -1,8 +1,20 @@
+import { createRequire } from 'node:module';
+import type { OPCUAClientOptions } from 'node-opcua-client';
 import { HoldfastError, messageOf } from '../../lib/errors.js';
 import type { Log } from '../../lib/log.js';
 
-export type Stack = typeof import('node-opcua-client') &
-  Pick<typeof import('node-opcua-certificate-manager'), 'OPCUACertificateManager'>;
+/** Where a client looks up whom it trusts. */
+export type CertificateStore = NonNullable<OPCUAClientOptions['clientCertificateManager']>;
+
+export interface CertificateStoreOptions {
+  readonly rootFolder: string;
+  readonly automaticallyAcceptUnknownCertificate: boolean;
+  readonly disableFileWatchers: boolean;
+}
+
+export type Stack = typeof import('node-opcua-client') & {
+  readonly OPCUACertificateManager: new (options: CertificateStoreOptions) => CertificateStore;
+};
 
 let loading: Promise<Stack> | undefined;
 
@@ -18,17 +30,12 @@ export function loadStack(log: Log): Promise<Stack> {
 async function load(log: Log): Promise<Stack> {
   try {
     // Before anything else of it, which speaks up while it is being loaded.
-    const debug = await import('node-opcua-debug');
+    const debug = part('node-opcua-debug') as Record<string, (say: (...words: unknown[]) => void) => void>;
     const say = (...words: unknown[]) =>
       log.debug({ detail: words.map(String).join(' ').trim() }, 'From the OPC UA stack');
-    debug.setDebugLogger(say);
-    debug.setTraceLogger(say);
-    debug.setWarningLogger(say);
-    debug.setErrorLogger(say);
-    const [client, { OPCUACertificateManager }] = await Promise.all([
-      import('node-opcua-client'),
-      import('node-opcua-certificate-manager'),
-    ]);
+    for (const level of ['Debug', 'Trace', 'Warning', 'Error']) debug[`set${level}Logger`]?.(say);
+    const client = await import('node-opcua-client');
+    const { OPCUACertificateManager } = part('node-opcua-certificate-manager') as Stack;
     return { ...client, OPCUACertificateManager };
   } catch (cause) {
     loading = undefined;
@@ -37,4 +44,10 @@ async function load(log: Log): Promise<Stack> {
       hint: 'Install the optional package beside Holdfast: npm install node-opcua-client@2.180.0',
     });
   }
+}
+
+/** A package that the client brings along and does not pass on, found from where the client is. */
+function part(name: string): unknown {
+  const here = createRequire(import.meta.url);
+  return createRequire(here.resolve('node-opcua-client'))(name);
 }
