@@ -84,6 +84,14 @@ export class OpcuaDevice {
     this.record.refresh();
   }
 
+  /** The server answers, whatever it has to say about the tags. */
+  answered(rttMs: number): void {
+    this.record.answered(this.context.clock.now(), rttMs);
+    this.away = false;
+    this.record.comeBack();
+    this.record.refresh();
+  }
+
   /** The server does not give this tag, and will not as long as the session lasts. */
   refuse(tag: Tag, cause: string): void {
     if (!this.record.markBad(tag, cause)) return;

@@ -10,7 +10,7 @@ import type { OpcuaOptions } from './options.js';
 import { poll } from './poll.js';
 import { Session } from './session.js';
 import { loadStack } from './stack.js';
-import { subscribe } from './subscription.js';
+import { type HeldSubscription, subscribe } from './subscription.js';
 import { writeTag } from './writer.js';
 
 /**
@@ -74,7 +74,7 @@ export class OpcuaDriver implements Driver {
       this.link = { state: 'connecting' };
       try {
         const stack = await loadStack(this.context.log);
-        const session = await Session.open(stack, this.options);
+        const session = await Session.open(stack, this.options, signal);
         this.session = session;
         this.connects++;
         this.link = { state: 'open' };
@@ -109,15 +109,18 @@ export class OpcuaDriver implements Driver {
       if (ended.signal.aborted) resolve();
       ended.signal.addEventListener('abort', () => resolve(), { once: true });
     });
+    const subscriptions: HeldSubscription[] = [];
     try {
       const work = this.devices.flatMap((device) =>
         device.groups.map((group) =>
           group.mode === 'poll'
             ? poll(session, device, group, this.context, ended.signal)
-            : subscribe(session, device, group, this.options.keepAliveMs, onEnd),
+            : subscribe(session, device, group, this.options, onEnd).then((held) => void subscriptions.push(held)),
         ),
       );
-      const all = Promise.all([...work, this.watch(session, ended.signal, onProven)]).then(() => stopped);
+      const all = Promise.all([...work, this.watch(session, subscriptions, ended.signal, onProven)]).then(
+        () => stopped,
+      );
       all.catch(() => {});
       await Promise.race([all, lost, stopped]);
     } finally {
@@ -127,17 +130,24 @@ export class OpcuaDriver implements Driver {
   }
 
   /** A connection may be silent without end: one whose server does not answer a question in time is lost. */
-  private async watch(session: Session, signal: AbortSignal, onProven: () => void): Promise<void> {
+  private async watch(
+    session: Session,
+    subscriptions: readonly HeldSubscription[],
+    signal: AbortSignal,
+    onProven: () => void,
+  ): Promise<void> {
     while (!signal.aborted) {
       await sleep(this.options.keepAliveMs, signal);
       if (signal.aborted) return;
       const { rttMs, serverTime } = await session.probe();
+      if (subscriptions.some((held) => held.isSilent()))
+        throw new HoldfastError('device.timeout', 'A subscription fell silent', {
+          values: { word: 'subscription-silent' },
+        });
       onProven();
-      const now = this.context.clock.now();
       for (const device of this.devices) {
-        device.record.answered(now, rttMs);
+        device.answered(rttMs);
         device.heartbeat(serverTime);
-        device.record.refresh();
       }
     }
   }

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { ClientSession, DataValue, OPCUAClient, StatusCode, UserIdentityInfo } from 'node-opcua-client';
 import { within } from '../../lib/clock.js';
+import { HoldfastError } from '../../lib/errors.js';
 import { deviceError } from './failure.js';
 import type { Identity, ServerOptions } from './options.js';
 import { openPki, type Pki } from './pki.js';
@@ -49,8 +50,11 @@ export class Session {
     this.timeoutMs = parts.timeoutMs;
   }
 
-  /** Throws `device.link`, `device.timeout` or `config.invalid`; nothing is left open then. Bounded by the timeouts. */
-  static async open(stack: Stack, options: ServerOptions): Promise<Session> {
+  /**
+   * Throws `device.link`, `device.timeout` or `config.invalid`; nothing is left open then. Bounded by the timeouts, and given
+   * up at once when `signal` aborts.
+   */
+  static async open(stack: Stack, options: ServerOptions, signal?: AbortSignal): Promise<Session> {
     const { url, connectTimeoutMs, timeoutMs, pkiDir } = options;
     const identity = options.identity();
     const pki = await openPki(stack, pkiDir);
@@ -71,20 +75,31 @@ export class Session {
       // This driver makes every new attempt itself, on a new client.
       connectionStrategy: { maxRetry: 0, initialDelay: 100, maxDelay: 100 },
     });
+    let giveUp = () => {};
+    const givenUp = new Promise<never>((_, reject) => {
+      giveUp = () => reject(new HoldfastError('device.link', 'Connecting was given up'));
+    });
+    givenUp.catch(() => {});
+    signal?.addEventListener('abort', giveUp, { once: true });
+    if (signal?.aborted) giveUp();
+    const step = <T>(promise: Promise<T>, ms: number, what: string): Promise<T> =>
+      Promise.race([within(promise, ms, what), givenUp]);
     try {
       const lost = new Promise<string>((resolve) => {
         client.on('connection_lost', () => resolve('connection-lost'));
         client.on('close', () => resolve('connection-lost'));
         client.on('abort', () => resolve('connection-lost'));
       });
-      await within(client.connect(url), connectTimeoutMs, 'Connecting');
-      const raw = await within(client.createSession(userIdentity(stack, identity)), connectTimeoutMs, 'The session');
-      const namespaces = await within(raw.readNamespaceArray(), timeoutMs, 'Reading the namespaces');
+      await step(client.connect(url), connectTimeoutMs, 'Connecting');
+      const raw = await step(client.createSession(userIdentity(stack, identity)), connectTimeoutMs, 'The session');
+      const namespaces = await step(raw.readNamespaceArray(), timeoutMs, 'Reading the namespaces');
       const limits = await readLimits(raw, timeoutMs);
       return new Session({ stack, raw, client, pki, lost, namespaces, limits, timeoutMs });
     } catch (error) {
       await disconnect(client, pki);
       throw deviceError(error, options);
+    } finally {
+      signal?.removeEventListener('abort', giveUp);
     }
   }
 

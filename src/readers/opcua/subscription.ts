@@ -2,8 +2,14 @@ import type { DataValue } from 'node-opcua-client';
 import { HoldfastError } from '../../lib/errors.js';
 import type { Group, OpcuaDevice, Tag } from './device.js';
 import { resolveNode } from './node-ids.js';
+import type { OpcuaOptions } from './options.js';
 import type { Session } from './session.js';
 import { nameOf } from './status.js';
+
+export interface HeldSubscription {
+  /** The server owes a sign of life for so long that the subscription must be gone, although it answers questions. */
+  isSilent(): boolean;
+}
 
 /**
  * Subscribes the tags of a group: values come as they change, sampled in the server at the group's pace. A tag that the
@@ -14,9 +20,9 @@ export async function subscribe(
   session: Session,
   device: OpcuaDevice,
   group: Group,
-  keepAliveMs: number,
+  { keepAliveMs, timeoutMs }: Pick<OpcuaOptions, 'keepAliveMs' | 'timeoutMs'>,
   onEnd: (cause: string) => void,
-): Promise<void> {
+): Promise<HeldSubscription> {
   const keepAliveCount = Math.max(1, Math.ceil(keepAliveMs / group.everyMs));
   const subscription = await session.ask(
     session.raw.createSubscription2({
@@ -31,6 +37,12 @@ export async function subscribe(
   );
   subscription.on('terminated', () => onEnd('subscription-ended'));
   subscription.on('status_changed', (status) => onEnd(nameOf(status)));
+  let heardAt = performance.now();
+  const hear = () => {
+    heardAt = performance.now();
+  };
+  subscription.on('keepalive', hear);
+  subscription.on('raw_notification', hear);
   // A rejected publish is seen by the next question whether the server is there.
   subscription.on('internal_error', () => {});
   subscription.on('error', () => {});
@@ -39,6 +51,8 @@ export async function subscribe(
   const known = resolved(session, device, group.tags);
   for (let at = 0; at < known.length; at += session.limits.itemsPerCall)
     await monitor(known.slice(at, at + session.limits.itemsPerCall));
+  const owedMs = subscription.publishingInterval * subscription.maxKeepAliveCount;
+  return { isSilent: () => performance.now() - heardAt > owedMs * KEEP_ALIVES_MISSED_MAX + timeoutMs };
 
   async function monitor(part: readonly { readonly tag: Tag; readonly nodeId: string }[]): Promise<void> {
     const { ClientMonitoredItemGroup, AttributeIds, TimestampsToReturn } = session.stack;
@@ -97,6 +111,8 @@ function collector(device: OpcuaDevice): (tag: Tag, value: DataValue) => void {
   };
 }
 
+/** One may be late on a busy line; three are no accident. */
+const KEEP_ALIVES_MISSED_MAX = 3;
 /** The server ends a subscription that was not fetched from for so many of its keep-alives. */
 const LIFETIME_KEEP_ALIVES = 10;
 /** Bounds the size of one notification. */
