@@ -43,3 +43,7 @@ for (const [yaml, problem] of MISTAKES)
 test('an OPC UA reader that is right is taken as it is', (t) => {
   assert.deepEqual(said(t, reader('', 'node: "nsu=urn:press;g=09087e75-8e5e-499b-954f-f2a9603db28a"')), []);
 });
+
+test('the example of a gateway with an OPC UA server is right', () => {
+  assert.deepEqual(complaints('config/gateway-opcua.yaml'), []);
+});
