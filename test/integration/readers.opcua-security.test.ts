@@ -41,6 +41,21 @@ test('a server is talked to when its certificate is trusted, and only then', asy
     await other.driver.stop();
   }
 
+  // Any certificate will do for a user of this server.
+  const certificate = (): Identity => ({
+    kind: 'certificate',
+    cert: join(rig.pkiDir, 'own', 'certs', 'holdfast.pem'),
+    key: join(rig.pkiDir, 'own', 'private', 'private_key.pem'),
+  });
+  const byCertificate = new UaRig(t, server.url, {
+    mode: 'SignAndEncrypt',
+    policy: 'Basic256Sha256',
+    identity: certificate,
+    pkiDir: rig.pkiDir,
+  });
+  await byCertificate.sees('Count', 7);
+  await byCertificate.driver.stop();
+
   const wrong = new UaRig(t, server.url, {
     mode: 'Sign',
     policy: 'Basic256Sha256',
