@@ -115,7 +115,9 @@ export class OpcuaDriver implements Driver {
         device.groups.map((group) =>
           group.mode === 'poll'
             ? poll(session, device, group, this.context, ended.signal)
-            : subscribe(session, device, group, this.options, onEnd).then((held) => void subscriptions.push(held)),
+            : subscribe(session, device, group, this.options, onEnd, ended.signal).then(
+                (held) => void subscriptions.push(held),
+              ),
         ),
       );
       const all = Promise.all([...work, this.watch(session, subscriptions, ended.signal, onProven)]).then(

@@ -14,7 +14,7 @@ export interface HeldSubscription {
 /**
  * Subscribes the tags of a group: values come as they change, sampled in the server at the group's pace. A tag that the
  * server does not know is refused by itself; the others are there. Resolves when the server has taken all of them, and
- * `onEnd` is called when it ends the subscription later on. Throws `device.*` when there is no subscription to be had.
+ * `onEnd` is called when it ends the subscription later on. Nothing is taken any more once `signal` aborts. Throws `device.*` when there is no subscription to be had.
  */
 export async function subscribe(
   session: Session,
@@ -22,6 +22,7 @@ export async function subscribe(
   group: Group,
   { keepAliveMs, timeoutMs }: Pick<OpcuaOptions, 'keepAliveMs' | 'timeoutMs'>,
   onEnd: (cause: string) => void,
+  signal: AbortSignal,
 ): Promise<HeldSubscription> {
   const keepAliveCount = Math.max(1, Math.ceil(keepAliveMs / group.everyMs));
   const subscription = await session.ask(
@@ -47,7 +48,7 @@ export async function subscribe(
   subscription.on('internal_error', () => {});
   subscription.on('error', () => {});
 
-  const collect = collector(device);
+  const collect = collector(device, signal);
   const known = resolved(session, device, group.tags);
   for (let at = 0; at < known.length; at += session.limits.itemsPerCall)
     await monitor(known.slice(at, at + session.limits.itemsPerCall));
@@ -98,9 +99,11 @@ export function resolved(
 }
 
 /** What comes in one notification goes on as one piece. */
-function collector(device: OpcuaDevice): (tag: Tag, value: DataValue) => void {
+function collector(device: OpcuaDevice, signal: AbortSignal): (tag: Tag, value: DataValue) => void {
   let values: { tag: Tag; value: DataValue }[] = [];
   return (tag, value) => {
+    // A server that wakes up may still send on a connection that was given up; the gap has begun before.
+    if (signal.aborted) return;
     values.push({ tag, value });
     if (values.length > 1) return;
     setImmediate(() => {
