@@ -11,6 +11,7 @@ import { health } from './health.js';
 import { importCommand } from './import.js';
 import { ingest } from './ingest.js';
 import { modbus } from './modbus.js';
+import { opcua } from './opcua.js';
 import { passwd } from './passwd.js';
 import { reconcile } from './reconcile.js';
 import { simulate } from './simulate.js';
@@ -30,6 +31,7 @@ export const commands: readonly CliCommand[] = [
   check,
   config,
   modbus,
+  opcua,
   health,
   spool,
   passwd,

@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { urlFault } from './address.js';
 import { backoff, count } from './connection-schema.js';
 import { device } from './modbus-device-schema.js';
+import { identityFaults, opcuaReader as opcuaShape } from './opcua-schema.js';
 import { placeholdersOf, topicTemplate } from './topics.js';
 import { duration } from './units.js';
 
@@ -41,6 +42,17 @@ const commands = z.strictObject({
 /** The placeholders that every reader's topic may have, besides the labels of its devices. */
 const READING_FIELDS = ['asset', 'metric', 'gateway'];
 
+/** What every reader has, whatever it speaks. */
+const common = {
+  topic: topicTemplate(['asset', 'metric'], 'any')
+    .prefault('plant/{asset}/{metric}')
+    .describe('Where readings are published, with {gateway} and labels as further placeholders.'),
+  statusTopic: topicTemplate(['asset'], ['gateway'])
+    .prefault('holdfast/{gateway}/device/{asset}')
+    .describe('Where the state of a device is published, retained.'),
+  commands: commands.optional().describe('Write-back. Absent: nothing is ever written to a device.'),
+};
+
 const modbusReader = z
   .strictObject({
     type: z.literal('modbus').describe('Protocol.'),
@@ -64,13 +76,7 @@ const modbusReader = z
     localEcho: z.boolean().prefault(false).describe('The serial adapter hears itself; RTU only.'),
     minGap: duration('0ms', '1m').prefault('0ms').describe('Pause between two requests, for devices that need one.'),
     backoff: backoff('500ms', '30s').describe('Waits between connection attempts.'),
-    topic: topicTemplate(['asset', 'metric'], 'any')
-      .prefault('plant/{asset}/{metric}')
-      .describe('Where readings are published, with {gateway} and labels as further placeholders.'),
-    statusTopic: topicTemplate(['asset'], ['gateway'])
-      .prefault('holdfast/{gateway}/device/{asset}')
-      .describe('Where the state of a device is published, retained.'),
-    commands: commands.optional().describe('Write-back. Absent: nothing is ever written to a device.'),
+    ...common,
     devices: z.array(device).min(1).describe('Devices behind the link, each with its unit id.'),
   })
   .superRefine((reader, context) => {
@@ -81,23 +87,45 @@ const modbusReader = z
     if (reader.acceptAnyUnit && rtu)
       complain(['acceptAnyUnit'], 'cannot be with RTU: the unit id is all that tells answers apart');
     if (reader.localEcho && !rtu) complain(['localEcho'], 'has no effect with tcp://');
-    const fields = placeholdersOf(reader.topic).filter((name) => !READING_FIELDS.includes(name));
-    for (const [index, { unit, labels, groups }] of reader.devices.entries()) {
+    for (const [index, { unit }] of reader.devices.entries())
       if (rtu && (unit === 0 || unit > SERIAL_UNIT_MAX))
         complain(['devices', index, 'unit'], `a unit on a serial line is from 1 to ${SERIAL_UNIT_MAX}, found ${unit}`);
-      for (const name of fields)
-        if (labels[name] === undefined) complain(['devices', index, 'labels'], `the topic needs a label ${name}`);
-      for (const name of READING_FIELDS)
-        if (labels[name] !== undefined)
-          complain(['devices', index, 'labels'], `${name} is no label, it is always known`);
-      for (const [g, { tags }] of groups.entries())
-        for (const [t, { write }] of tags.entries())
-          if (write && !reader.commands)
-            complain(['devices', index, 'groups', g, 'tags', t, 'write'], 'needs commands at the reader');
-    }
+    checkCommon(reader, complain);
   });
 
+const opcuaReader = opcuaShape(common).superRefine((reader, context) => {
+  const complain = (path: (string | number)[], message: string) => context.addIssue({ code: 'custom', path, message });
+  for (const { path, message } of identityFaults(reader)) complain([path], message);
+  checkCommon(reader, complain);
+});
+
+interface Checked {
+  readonly topic: string;
+  readonly commands?: object | undefined;
+  readonly devices: readonly {
+    readonly labels: Readonly<Record<string, string>>;
+    readonly groups: readonly { readonly tags: readonly { readonly write?: object | undefined }[] }[];
+  }[];
+}
+
+/** Labels that the topic needs, and tags that may be written although nobody can ask for it. */
+function checkCommon(reader: Checked, complain: (path: (string | number)[], message: string) => void): void {
+  const fields = placeholdersOf(reader.topic).filter((name) => !READING_FIELDS.includes(name));
+  for (const [index, { labels, groups }] of reader.devices.entries()) {
+    for (const name of fields)
+      if (labels[name] === undefined) complain(['devices', index, 'labels'], `the topic needs a label ${name}`);
+    for (const name of READING_FIELDS)
+      if (labels[name] !== undefined) complain(['devices', index, 'labels'], `${name} is no label, it is always known`);
+    for (const [g, { tags }] of groups.entries())
+      for (const [t, { write }] of tags.entries())
+        if (write && !reader.commands)
+          complain(['devices', index, 'groups', g, 'tags', t, 'write'], 'needs commands at the reader');
+  }
+}
+
 /** One link to the plant's devices. */
-export const reader = z.discriminatedUnion('type', [modbusReader]);
+export const reader = z.discriminatedUnion('type', [modbusReader, opcuaReader]);
 
 export type ReaderConfig = z.output<typeof reader>;
+export type ModbusReaderConfig = Extract<ReaderConfig, { type: 'modbus' }>;
+export type OpcuaReaderConfig = Extract<ReaderConfig, { type: 'opcua' }>;

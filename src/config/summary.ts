@@ -1,5 +1,10 @@
 import type { Config } from './loader.js';
 
+/** What the devices of every protocol have. */
+interface Device {
+  readonly groups: readonly { readonly tags: readonly object[] }[];
+}
+
 /** One line that lets an operator see whether this is the config that was meant. */
 export function summaryOf({ kind, config }: Config): string {
   if (kind === 'ingest') {
@@ -12,7 +17,7 @@ export function summaryOf({ kind, config }: Config): string {
     return `ingest ${ingest.id}: ${doors.join(' and ')} into ${historian.type}`;
   }
   const { gateway, broker, readers, upstream } = config;
-  const devices = readers.flatMap((reader) => reader.devices);
+  const devices = readers.flatMap((reader): readonly Device[] => reader.devices);
   const tags = devices.flatMap(({ groups }) => groups.flatMap((group) => group.tags));
   const counts = [
     counted(broker.listeners.length, 'listener'),

@@ -1,7 +1,7 @@
 import { HoldfastError, messageOf } from '../lib/errors.js';
 import { parseCsv } from './csv.js';
 import { explain } from './explain.js';
-import { type ReaderConfig, reader as readerSchema } from './reader-schema.js';
+import { type ModbusReaderConfig, reader as readerSchema } from './reader-schema.js';
 import { kepwareTag } from './tag-import-kepware.js';
 import { plainTag } from './tag-import-plain.js';
 
@@ -19,7 +19,7 @@ export interface TagImport {
   /** As they are written into a config, by device and pace. */
   readonly devices: readonly object[];
   /** The same as a reader's checked config. */
-  readonly reader: ReaderConfig;
+  readonly reader: ModbusReaderConfig;
   readonly tags: number;
   /** Tags that may be written where they come from; here that is off until somebody allows it. */
   readonly writable: number;
@@ -71,7 +71,7 @@ export function importTags(text: string, options: TagImportOptions): TagImport {
     const line = [...(entries[d]?.groups.values() ?? [])][g]?.lines[t];
     problems.push(`${line === undefined ? path.join('.') : `line ${line}: ${key.join('.')}`}: ${message}`);
   }
-  if (problems.length > 0 || !checked.data) throw invalid(problems);
+  if (problems.length > 0 || checked.data?.type !== 'modbus') throw invalid(problems);
   return { devices: result, reader: checked.data, tags: rows.length, writable };
 }
 

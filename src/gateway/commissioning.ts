@@ -58,7 +58,7 @@ export async function scanUnits(
 
 /** What each reader of a config will ask, and how busy its line will be. */
 export function plansOf({ readers }: Pick<GatewayConfig, 'readers'>, rttMs: number): PlanReport[] {
-  return readers.map((reader) => planReport(modbusOptions(reader), rttMs));
+  return readers.flatMap((reader) => (reader.type === 'modbus' ? [planReport(modbusOptions(reader), rttMs)] : []));
 }
 
 async function withClient<T>(line: DeviceLine, work: (client: ModbusClient) => Promise<T>): Promise<T> {

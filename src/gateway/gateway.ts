@@ -32,7 +32,7 @@ import { ClockWatch } from './clock-watch.js';
 import { damageGaps, gapRow } from './damage-gaps.js';
 import { GATEWAY_METRICS } from './metrics.js';
 import { openReplayer } from './open-replayer.js';
-import { downtimeGaps, ReaderSet } from './reader-set.js';
+import { downtimeGaps, loadProtocols, ReaderSet } from './reader-set.js';
 import { SpoolRoom } from './spool-room.js';
 import { gatewayStatus } from './status.js';
 import { StoredCommands } from './stored-commands.js';
@@ -152,7 +152,9 @@ export class Gateway {
     closer.push('intake', () => intake.close());
 
     const sink = { publish: (outgoing: Parameters<Broker['publish']>[0]) => broker.publish(outgoing) };
-    const readers = new ReaderSet(config.readers, sink, await StoredCommands.open(store, clock), clock, log);
+    await loadProtocols(config.readers, log);
+    const memory = await StoredCommands.open(store, clock);
+    const readers = new ReaderSet(config.readers, config.gateway.dataDir, sink, memory, clock, log);
     const broker: Broker = await Broker.open({
       store,
       admit: timings.admit(admitting(intake, readers)),

@@ -1,12 +1,12 @@
 /** A reader's config as the Modbus driver and the report filter take it. */
 import type { DeviceConfig } from '../config/modbus-device-schema.js';
 import type { TagConfig } from '../config/modbus-tag-schema.js';
-import type { ReaderConfig } from '../config/reader-schema.js';
+import type { ModbusReaderConfig } from '../config/reader-schema.js';
 import type { ReportRule, ReportRules } from '../readers/change-filter.js';
 import { parseEndpoint } from '../readers/modbus/endpoint.js';
 import type { InvalidValues, ModbusDeviceOptions, ModbusOptions, ModbusTagOptions } from '../readers/modbus/options.js';
 
-export function modbusOptions(config: ReaderConfig): ModbusOptions {
+export function modbusOptions(config: ModbusReaderConfig): ModbusOptions {
   return {
     endpoint: parseEndpoint(config.url, config.serial),
     connectTimeoutMs: config.connectTimeout,
@@ -23,7 +23,7 @@ export function modbusOptions(config: ReaderConfig): ModbusOptions {
 }
 
 /** Only of tags that are reported by exception. */
-export function reportRules({ devices }: ReaderConfig): ReportRules {
+export function reportRules({ devices }: Pick<ModbusReaderConfig, 'devices'>): ReportRules {
   return new Map(
     devices.map(({ asset, groups }) => [
       asset,

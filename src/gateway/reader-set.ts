@@ -1,19 +1,24 @@
 /** The readers of a gateway: each configured link with its driver, and one reporter that hands over what they read. */
+import { join } from 'node:path';
 import type { ReaderConfig } from '../config/reader-schema.js';
+import { assertNever } from '../lib/assert.js';
 import type { Clock } from '../lib/clock.js';
 import type { Log } from '../lib/log.js';
 import type { Millis } from '../model/ids.js';
 import type { Message } from '../model/message.js';
 import type { ReaderStatus } from '../model/status.js';
-import { ChangeFilter } from '../readers/change-filter.js';
+import { ChangeFilter, type ReportRules } from '../readers/change-filter.js';
 import { CommandDesk, type CommandDeskOptions } from '../readers/command-desk.js';
 import type { CommandMemory } from '../readers/command-memory.js';
-import type { Driver, SampleBatch } from '../readers/driver.js';
+import type { Driver, DriverContext, SampleBatch } from '../readers/driver.js';
 import { ModbusDriver } from '../readers/modbus/modbus-driver.js';
+import { OpcuaDriver } from '../readers/opcua/opcua-driver.js';
+import { loadStack } from '../readers/opcua/stack.js';
 import { Reporter, type Sink } from '../readers/reporter.js';
 import { encodeReadingPayload } from '../wire/reading.js';
 import { TopicTemplate } from '../wire/topic-template.js';
 import { modbusOptions, reportRules } from './modbus-options.js';
+import { opcuaOptions, opcuaRules } from './opcua-options.js';
 
 interface Entry {
   readonly url: string;
@@ -27,10 +32,19 @@ interface Entry {
 
 export class ReaderSet {
   private readonly entries: readonly Entry[];
+  private readonly dataDir: string;
   private readonly giveUp = new AbortController();
 
   /** Throws `config.invalid` when a driver does not accept its part of the config. */
-  constructor(configs: readonly ReaderConfig[], sink: Sink, memory: CommandMemory, clock: Clock, log: Log) {
+  constructor(
+    configs: readonly ReaderConfig[],
+    dataDir: string,
+    sink: Sink,
+    memory: CommandMemory,
+    clock: Clock,
+    log: Log,
+  ) {
+    this.dataDir = dataDir;
     this.entries = configs.map((config) => this.entry(config, sink, memory, clock, log));
   }
 
@@ -106,7 +120,7 @@ export class ReaderSet {
       signal: this.giveUp.signal,
     });
     const counts: Entry['counts'] = new Map();
-    const filter = new ChangeFilter(reportRules(config), clock);
+    const filter = new ChangeFilter(rulesOf(config), clock);
     const emit = async (read: SampleBatch) => {
       const batch = filter.pass(read);
       if (!batch) return;
@@ -117,10 +131,37 @@ export class ReaderSet {
       counts.set(batch.device, count);
     };
     const context = { emit, status: reporter.status.bind(reporter), clock, log, signal: this.giveUp.signal };
-    const driver = new ModbusDriver(modbusOptions(config), context);
+    const driver = this.driver(config, context);
     const assets = new Set(driver.status().devices.map(({ device }) => device));
     const commands = config.commands && commandsOf(config.commands, { driver, assets, memory, sink, clock, log });
     return { url: config.url, driver, reporter, assets, commands, counts };
+  }
+
+  private driver(config: ReaderConfig, context: DriverContext): Driver {
+    switch (config.type) {
+      case 'modbus':
+        return new ModbusDriver(modbusOptions(config), context);
+      case 'opcua':
+        return new OpcuaDriver(opcuaOptions(config, join(this.dataDir, 'opcua')), context);
+      default:
+        return assertNever(config, 'reader');
+    }
+  }
+}
+
+/** Loads what the readers need and a gateway without them does not. Throws `config.invalid` when it is not installed. */
+export async function loadProtocols(configs: readonly ReaderConfig[], log: Log): Promise<void> {
+  if (configs.some(({ type }) => type === 'opcua')) await loadStack(log);
+}
+
+function rulesOf(config: ReaderConfig): ReportRules {
+  switch (config.type) {
+    case 'modbus':
+      return reportRules(config);
+    case 'opcua':
+      return opcuaRules(config);
+    default:
+      return assertNever(config, 'reader');
   }
 }
 

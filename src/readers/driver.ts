@@ -86,13 +86,17 @@ export interface SampleGap {
   readonly to: Millis;
   /** Readings that were due and not read. */
   readonly missed: number;
+  /** The device reports changes by itself, so that nobody knows how many were missed. */
+  readonly uncounted?: boolean;
   /** Poll cycles that were due and not run, over all groups. */
   readonly cycles: number;
   readonly reason: 'device-unreachable' | 'polls-skipped';
 }
 
-export interface TagGap extends Pick<SampleGap, 'from' | 'to' | 'missed'> {
+export interface TagGap extends Pick<SampleGap, 'from' | 'to' | 'missed' | 'uncounted'> {
   readonly tag: string;
+  /** Absent: the device did not give it. `polls-skipped`: the device let values go before they were fetched. */
+  readonly reason?: SampleGap['reason'];
 }
 
 /** The metric name under which gaps are published; no tag may carry it. */

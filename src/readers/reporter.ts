@@ -3,7 +3,7 @@ import { Backoff } from '../lib/backoff.js';
 import { type Clock, sleep } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import { type Log, RateLimit } from '../lib/log.js';
-import type { Gap, GapReason } from '../model/gap.js';
+import type { Gap } from '../model/gap.js';
 import type { Millis } from '../model/ids.js';
 import type { Message } from '../model/message.js';
 import type { Json, Reading, ReadingType } from '../model/reading.js';
@@ -135,14 +135,25 @@ export class Reporter {
     };
   }
 
-  private gap(device: string, { from, to, missed, cycles, reason }: SampleGap): Outgoing {
-    return this.gapOf(device, null, { from, to, count: missed, reason, detail: `${cycles} poll cycles` });
+  private gap(device: string, { from, to, missed, uncounted, cycles, reason }: SampleGap): Outgoing {
+    return this.gapOf(device, null, {
+      from,
+      to,
+      ...(uncounted ? {} : { count: missed }),
+      reason,
+      detail: uncounted ? 'the number of changes is not known' : `${cycles} poll cycles`,
+    });
   }
 
-  private tagGap(device: string, { tag, from, to, missed }: TagGap): Outgoing {
-    const reason: GapReason = 'device-unreachable';
-    const detail = `${tag} was not given although the device was there`;
-    return this.gapOf(device, tag, { from, to, count: missed, reason, detail });
+  private tagGap(
+    device: string,
+    { tag, from, to, missed, uncounted, reason = 'device-unreachable' }: TagGap,
+  ): Outgoing {
+    const detail =
+      reason === 'polls-skipped'
+        ? `the queue for ${tag} in the device overflowed`
+        : `${tag} was not given although the device was there`;
+    return this.gapOf(device, tag, { from, to, ...(uncounted ? {} : { count: missed }), reason, detail });
   }
 
   private gapOf(device: string, metric: string | null, gap: Omit<Gap, 'asset' | 'metric'>): Outgoing {

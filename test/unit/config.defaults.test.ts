@@ -189,9 +189,10 @@ readers:
             ]
 `,
   );
-  const tags = loadGatewayConfig(file).readers[0]?.devices[0]?.groups[0]?.tags;
+  const [reader] = loadGatewayConfig(file).readers;
+  assert(reader?.type === 'modbus');
   assert.deepEqual(
-    tags?.map(({ at }) => at),
+    reader.devices[0]?.groups[0]?.tags.map(({ at }) => at),
     ['40108', '400301.10', 'hr:5'],
   );
 });

@@ -190,7 +190,7 @@ const CASES: Record<string, { text: string; said: string[] }> = {
   'a reader is of an unknown type': {
     text: `${HEAD}readers:\n  - { type: modbusTCP, url: "tcp://h" }\n  - { url: "tcp://h" }\n`,
     said: [
-      'c.yaml:4:13: readers.0.type: expected modbus, found the text "modbusTCP"; did you mean "modbus"?',
+      'c.yaml:4:13: readers.0.type: expected one of modbus, opcua, found the text "modbusTCP"; did you mean "modbus"?',
       'c.yaml:5:5: readers.1.type: is required',
     ],
   },

@@ -1,9 +1,7 @@
-import { HoldfastError } from '../../lib/errors.js';
-import type { Millis } from '../../model/ids.js';
-import type { DeviceState, DeviceStatus, DriverContext, SampleGap } from '../driver.js';
-import { Latency } from '../latency.js';
-import { exceptionCodeOf } from './device-error.js';
-import type { Tag } from './tag.js';
+import { HoldfastError } from '../lib/errors.js';
+import type { Millis } from '../model/ids.js';
+import type { DeviceState, DeviceStatus, DriverContext, SampleGap } from './driver.js';
+import { Latency } from './latency.js';
 
 /** What is known of a device: its state and since when, its counters, its bad tags, and the hole in its data if there is one. */
 export class DeviceRecord {
@@ -12,7 +10,7 @@ export class DeviceRecord {
   private readonly lateAnswers: () => number;
   private readonly startedAt: Millis;
   private readonly latency = new Latency();
-  private readonly badTags = new Map<Tag, string>();
+  private readonly badTags = new Map<object, string>();
   private state: DeviceState = 'offline';
   private since: Millis;
   private offlineCause: string | undefined = 'connecting';
@@ -35,9 +33,15 @@ export class DeviceRecord {
     this.latency.add(rttMs);
   }
 
+  /** Heard of without being asked, so that there is no time from question to answer. */
+  heard(at: Millis): void {
+    this.lastOkAt = at;
+  }
+
   failed(error: unknown): void {
-    if (exceptionCodeOf(error) !== undefined) this.exceptions++;
-    else if (error instanceof HoldfastError && error.code === 'device.timeout') this.timeouts++;
+    if (!(error instanceof HoldfastError)) return;
+    if (error.code === 'device.exception') this.exceptions++;
+    else if (error.code === 'device.timeout') this.timeouts++;
   }
 
   goOffline(cause: string): void {
@@ -68,17 +72,17 @@ export class DeviceRecord {
   }
 
   /** False when the tag was bad already: it is reported once, and then silent until it is good again. */
-  markBad(tag: Tag, cause: string): boolean {
+  markBad(tag: object, cause: string): boolean {
     const fresh = !this.badTags.has(tag);
     this.badTags.set(tag, cause);
     return fresh;
   }
 
-  markGood(tags: readonly Tag[]): void {
+  markGood(tags: readonly object[]): void {
     if (this.badTags.size > 0) for (const tag of tags) this.badTags.delete(tag);
   }
 
-  isBad(tag: Tag): boolean {
+  isBad(tag: object): boolean {
     return this.badTags.has(tag);
   }
 
