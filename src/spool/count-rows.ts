@@ -10,8 +10,8 @@ import { COLUMNS } from './copy-rows.js';
 import { flagsOf } from './flags.js';
 import type { InsertArgs } from './tables.js';
 
-/** Grouped at a time, in memory. */
-const PIECE_ROWS = 100_000;
+/** Grouped at a time: few enough to be sorted within the processor's cache, which takes half the time of many. */
+const PIECE_ROWS = 5_000;
 /** A series with no more rows than this in a piece may be one that damage has made up. */
 const FEW_ROWS = 2;
 const FIRST_READING = flagsOf({ qos: 0, retain: false, type: 'f' });
@@ -22,7 +22,6 @@ type Group = [
   metric: string | null,
   hour: number | null,
   rows: number,
-  bytes: number,
   first: number,
   last: number,
   checksum: number | null,
@@ -30,10 +29,10 @@ type Group = [
 
 /** The hour and the sum are those of `tallyTerm`; what is not a reading has no hour. */
 const GROUPS = `
-  SELECT asset_id, metric_name, device_ts - offset AS hour, count(*), total(size), min(seq), max(seq),
+  SELECT asset_id, metric_name, device_ts - offset AS hour, count(*), min(seq), max(seq),
     sum((seq % ${TALLY_PRIME} + 1) * (offset % ${TALLY_PRIME} + 1)) % ${TALLY_MODULUS}
   FROM (
-    SELECT seq, asset_id, metric_name, device_ts, length(payload) + ifnull(length(props), 0) AS size,
+    SELECT seq, asset_id, metric_name, device_ts,
       CASE WHEN flags >= ${FIRST_READING} AND asset_id IS NOT NULL AND metric_name IS NOT NULL
           AND device_ts BETWEEN -${SAFE} AND ${SAFE}
         THEN (device_ts % ${TALLY_HOUR_MS} + ${TALLY_HOUR_MS}) % ${TALLY_HOUR_MS} END AS offset
@@ -53,9 +52,12 @@ export function countRows(db: Database, after: number, tail: number, assetsMax: 
      ON CONFLICT DO UPDATE SET last = excluded.last, count = count + excluded.count,
        checksum = (checksum + excluded.checksum) % ${TALLY_MODULUS}, touched_at = excluded.touched_at`,
   );
+  // Apart from the groups, or every payload would go through their sorting.
   const total = db.prepare(
-    `UPDATE spool_state SET rows = rows + ?, bytes = bytes + ?, received = received + ?,
-       alive_at = ifnull((SELECT enqueued_at FROM spool WHERE seq = ?), alive_at)`,
+    `UPDATE spool_state SET rows = rows + sum.rows, bytes = bytes + sum.bytes, received = received + sum.rows,
+       alive_at = ifnull((SELECT enqueued_at FROM spool WHERE seq = ?), alive_at)
+     FROM (SELECT count(*) AS rows, CAST(total(length(payload) + ifnull(length(props), 0)) AS INTEGER) AS bytes
+           FROM spool WHERE seq > ? AND seq <= ?) AS sum`,
   );
   const isSoundAt = (seq: number) => {
     const row = rowOf.get(seq) as Row;
@@ -64,12 +66,9 @@ export function countRows(db: Database, after: number, tail: number, assetsMax: 
   const assets = new Set<string>();
   const count = () => {
     const now = Date.now();
-    let [rowsAll, bytesAll] = [0, 0];
     for (let from = after; from < tail; from += PIECE_ROWS) {
       for (const group of groups.all(from, Math.min(tail, from + PIECE_ROWS))) {
-        const [asset, metric, hour, rows, bytes, first, last, checksum] = group;
-        rowsAll += rows;
-        bytesAll += bytes;
+        const [asset, metric, hour, rows, first, last, checksum] = group;
         if (asset === null) continue;
         const isNew = !assets.has(asset) && assets.size < assetsMax;
         const isTrue = (isNew || rows <= FEW_ROWS) && (isSoundAt(first) || isSoundAt(last));
@@ -79,7 +78,7 @@ export function countRows(db: Database, after: number, tail: number, assetsMax: 
         tally.run(asset, metric, hour, first, last, rows, checksum, now);
       }
     }
-    total.run(rowsAll, bytesAll, rowsAll, tail);
+    total.run(tail, after, tail);
     db.prepare('UPDATE tallies_state SET counted_up_to = ?').run(tail);
   };
   db.transaction(count)();
