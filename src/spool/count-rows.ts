@@ -54,10 +54,10 @@ export function countRows(db: Database, after: number, tail: number, assetsMax: 
   );
   // Apart from the groups, or every payload would go through their sorting.
   const total = db.prepare(
-    `UPDATE spool_state SET rows = rows + sum.rows, bytes = bytes + sum.bytes, received = received + sum.rows,
+    `UPDATE spool_state SET rows = rows + fresh.n, bytes = bytes + fresh.size, received = received + fresh.n,
        alive_at = ifnull((SELECT enqueued_at FROM spool WHERE seq = ?), alive_at)
-     FROM (SELECT count(*) AS rows, CAST(total(length(payload) + ifnull(length(props), 0)) AS INTEGER) AS bytes
-           FROM spool WHERE seq > ? AND seq <= ?) AS sum`,
+     FROM (SELECT count(*) AS n, CAST(total(length(payload) + ifnull(length(props), 0)) AS INTEGER) AS size
+           FROM spool WHERE seq > ? AND seq <= ?) AS fresh`,
   );
   const isSoundAt = (seq: number) => {
     const row = rowOf.get(seq) as Row;
