@@ -22,6 +22,8 @@ const ROWS_MIN = 256;
 const PARTS = 8;
 /** Where the table ends may be unreadable: so many look-ups in a row find nothing, and it is taken for its end. */
 const MISSES_MAX = 200_000;
+/** After so many only the first row of every piece is looked for: before the first page that reads may lie millions. */
+const SINGLE_MISSES_MAX = 20_000;
 /** The new file cannot be written, which is not the damage's doing. */
 const CANNOT_WRITE = /^SQLITE_(FULL|NOMEM|READONLY|IOERR_(WRITE|FSYNC|DIR_FSYNC|TRUNCATE))/;
 
@@ -64,6 +66,15 @@ export class RowCopy {
     let size = ROWS_MAX;
     let misses = 0;
     for (let after = head; after < end && misses < MISSES_MAX; ) {
+      if (misses >= SINGLE_MISSES_MAX && !attempt(() => extent.get(after, 1))) {
+        after += ROWS_MIN;
+        misses++;
+        continue;
+      }
+      if (misses > SINGLE_MISSES_MAX) {
+        this.oneByOne(after - ROWS_MIN, after);
+        misses = 0;
+      }
       const [count, first, last] = attempt(() => extent.get(after, size)) ?? [0, 0, 0];
       if (count === 0 && attempt(() => extent.get(after, 1))?.[0] === 0) return;
       // A seq that its page has and the tree does not lead to would carry over everything in between.

@@ -130,6 +130,29 @@ test('a wrong checksum in a sound page: the row is salvaged, never delivered, an
   db.close();
 });
 
+test('the first page of a spool that has given millions of numbers: the rows behind it are found', async (t) => {
+  const given = 5_000_000;
+  const path = await closedSpool(t, (db) => {
+    db.exec(`UPDATE spool SET seq = seq + ${given}; UPDATE sqlite_sequence SET seq = seq + ${given}`);
+  });
+  const db = new SQLite(path, { readonly: true });
+  const leaf = "SELECT pageno FROM dbstat WHERE name = 'spool' AND pagetype = 'leaf' ORDER BY path LIMIT 1";
+  const page = db.prepare(leaf).pluck().get() as number;
+  db.close();
+  overwrite(path, (page - 1) * PAGE, Buffer.alloc(PAGE, 0xa5));
+  const opened = await openSpool(t, path);
+  const { report } = (await opened.spool.damage()) ?? {};
+  const values = (await payloadsOf(opened)).map((payload) => JSON.parse(payload).value as number);
+  const first = values[0] as number;
+  assert.ok(first > 3 && first < 200, `from row ${first} on`);
+  assert.deepEqual(
+    values,
+    Array.from({ length: ROWS - first }, (_, n) => first + n),
+    'every row behind the page',
+  );
+  assert.equal(report?.missing, ROWS - 1 - values.length);
+});
+
 test('a tree that leads to a page twice: no row is taken twice, and the ones it hides are missing', async (t) => {
   const path = await closedSpool(t);
   const db = new SQLite(path, { readonly: true });
