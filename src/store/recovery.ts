@@ -27,8 +27,6 @@ const LOG_BYTES_MIN = 32 + 24 + 4096;
 /** Every page of a file up to this size is looked at on every start, which takes some tenths of a second. */
 const CHECKED_BYTES_MAX = 64 * 1024 * 1024;
 const LOCK_WAIT_MS = 5_000;
-/** 1000 pages of 4 KiB bound the log of a file that is being made to about 4 MiB. */
-const FRESH_LOG_PAGES_MAX = 1_000;
 
 export interface Opened {
   readonly db: Database;
@@ -143,13 +141,14 @@ function replace(path: string, damage: Damage, modules: readonly Tables[]): void
   const fresh = connect(options);
   try {
     prepare(fresh, options);
-    // Nothing of it counts before it is complete; then the whole file is synced once.
+    // Nothing of it counts before it is complete; then the whole file is synced once. Without a log it is written once.
     fresh.pragma('synchronous = OFF');
-    fresh.pragma(`wal_autocheckpoint = ${FRESH_LOG_PAGES_MAX}`);
+    fresh.pragma('journal_mode = MEMORY');
     for (const module of modules) {
       migrate(fresh, module);
       salvageTables(old, fresh, module, module.open(fresh), damage);
     }
+    fresh.pragma('journal_mode = WAL');
     markClosed(fresh);
     // Closing would do the same, and keep quiet when it fails.
     const [row] = fresh.pragma('wal_checkpoint(TRUNCATE)') as { busy: number }[];

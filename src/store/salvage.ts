@@ -53,7 +53,7 @@ export function* readableRows(
 }
 
 /** Damage can make a table a circle. */
-function rises(rows: readonly Row[], after: number): boolean {
+export function rises(rows: readonly Row[], after: number): boolean {
   return rows.every(([rowid], n) => (rowid as number) > (n === 0 ? after : ((rows[n - 1] as Row)[0] as number)));
 }
 
@@ -96,12 +96,13 @@ export function inPieces<T>(
   beforeCommit?: () => void,
 ): void {
   let count = 0;
-  fresh.exec('BEGIN IMMEDIATE');
+  // Not an immediate one, which would begin to write on a database that is attached, too.
+  fresh.exec('BEGIN');
   for (const item of items) {
     act(item);
     if (++count % COMMIT_ROWS !== 0) continue;
     beforeCommit?.();
-    fresh.exec('COMMIT; BEGIN IMMEDIATE');
+    fresh.exec('COMMIT; BEGIN');
   }
   beforeCommit?.();
   fresh.exec('COMMIT');
