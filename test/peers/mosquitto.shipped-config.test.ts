@@ -100,7 +100,9 @@ test('batches for an absent ingest are all kept, across a restart of the broker'
   await until('all batches', () => arrived.size === BATCHES);
 });
 
-test('a gateway writes its own batches only, the ingest reads them all', { skip }, async (t) => {
+test('a gateway writes its own batches and reads its own answers only, the ingest reads all batches and answers', {
+  skip,
+}, async (t) => {
   const users = join(tempDir(t), 'passwd');
   writeFileSync(users, '');
   for (const user of ['ingest-1', 'line-1', 'line-2'])
@@ -121,9 +123,17 @@ test('a gateway writes its own batches only, the ingest reads them all', { skip 
   await assert.rejects(one.publishAsync('edge/line-2/batch', 'false', { qos: 1 }), /Not authorized/);
   await assert.rejects(one.publishAsync('edge/line-1/other', 'false', { qos: 1 }), /Not authorized/);
   await assert.rejects(ingest.publishAsync('edge/line-1/batch', 'false', { qos: 1 }), /Not authorized/);
+  await assert.rejects(one.publishAsync('edge/line-2/ack', 'false', { qos: 1 }), /Not authorized/);
   await one.publishAsync('edge/line-1/batch', 'true', { qos: 1 });
   await two.publishAsync('edge/line-2/batch', 'true', { qos: 1 });
   await until('both batches', () => seen.length >= 2);
-  // What line-2 was allowed to see would have come before the acknowledgement of its own, later publish.
-  assert.deepEqual(seen.sort(), ['ingest edge/line-1/batch true', 'ingest edge/line-2/batch true']);
+  await ingest.publishAsync('edge/line-1/ack', 'for line-1', { qos: 1 });
+  await ingest.publishAsync('edge/line-2/ack', 'for line-2', { qos: 1 });
+  await until('the answer', () => seen.length >= 3);
+  // What else line-2 was allowed to see would have come before the answer to it.
+  assert.deepEqual(seen.sort(), [
+    'ingest edge/line-1/batch true',
+    'ingest edge/line-2/batch true',
+    'line-2 edge/line-2/ack for line-2',
+  ]);
 });
