@@ -3,10 +3,10 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { stringify } from 'yaml';
 import { loadGatewayConfig } from '../config/loader.js';
 import { importTags } from '../config/tag-import.js';
-import { duration } from '../config/units.js';
 import { type DeviceLine, plansOf, scanUnits, viewRegisters } from '../gateway/commissioning.js';
 import { EXIT, HoldfastError, messageOf } from '../lib/errors.js';
 import type { CliCommand, Io } from './command.js';
+import { integer, milliseconds } from './flags.js';
 import { bigintText, planLines, registerLines } from './modbus-screen.js';
 
 const UNITS_MAX = 256;
@@ -17,8 +17,8 @@ export const modbus: CliCommand = (program, act) => {
   onLine(group.command('read'))
     .description('read registers once and show them as every type in every byte order')
     .argument('<address>', 'hr:100, ir:12, co:3, di:4, 40101 or %MW100')
-    .option('--unit <id>', 'unit id', whole(0, 255), 1)
-    .option('--count <number>', 'registers, or coils and inputs', whole(1, 2000), 4)
+    .option('--unit <id>', 'unit id', integer(0, 255), 1)
+    .option('--count <number>', 'registers, or coils and inputs', integer(1, 2000), 4)
     .action(
       act(async (io, url: string, at: string, options: LineFlags & { unit: number; count: number; json?: boolean }) => {
         const view = await viewRegisters(lineOf(io, url, options), options.unit, at, options.count);
@@ -31,7 +31,7 @@ export const modbus: CliCommand = (program, act) => {
   onLine(group.command('scan'))
     .description('find the units that answer, and ask them who they are; nothing is written')
     .option('--units <range>', 'unit ids, such as 1-10 or 1,5,20-30', unitIds, unitIds('1-247'))
-    .option('--address <number>', 'holding register that is read', whole(0, 65_535), 0)
+    .option('--address <number>', 'holding register that is read', integer(0, 65_535), 0)
     .action(
       act(async (io, url: string, options: LineFlags & { units: number[]; address: number; json?: boolean }) => {
         let found = 0;
@@ -49,7 +49,7 @@ export const modbus: CliCommand = (program, act) => {
     .command('plan')
     .description('what the readers of a config will ask, and how busy their lines will be')
     .argument('<file>', 'config file of a gateway')
-    .option('--rtt <duration>', 'time of one read, where the baud rate does not tell', milliseconds, 10)
+    .option('--rtt <duration>', 'time of one read, where the baud rate does not tell', milliseconds('1ms', '10m'), 10)
     .option('--json', 'print the plans as one JSON value')
     .action(
       act(async (io, file: string, options: { rtt: number; json?: boolean }) => {
@@ -64,11 +64,11 @@ export const modbus: CliCommand = (program, act) => {
     .command('import')
     .description('turn a CSV list of tags into the devices of a config')
     .argument('<file>', 'CSV: device, unit, tag, address, type, …; or an export of Kepware')
-    .option('--base <number>', 'whether plain addresses such as 40001 count from 0 or 1', whole(0, 1), 1)
+    .option('--base <number>', 'whether plain addresses such as 40001 count from 0 or 1', integer(0, 1), 1)
     .option('--asset <name>', 'asset of rows without a device', 'plc')
-    .option('--unit <id>', 'unit of rows without one', whole(0, 255), 1)
+    .option('--unit <id>', 'unit of rows without one', integer(0, 255), 1)
     .option('--url <url>', 'the link, for the plan', 'tcp://192.0.2.20')
-    .option('--rtt <duration>', 'time of one read, for the plan', milliseconds, 10)
+    .option('--rtt <duration>', 'time of one read, for the plan', milliseconds('1ms', '10m'), 10)
     .option('--dry-run', 'print the plan instead of the devices')
     .action(
       act(async (io, file: string, options: ImportFlags) => {
@@ -101,8 +101,8 @@ interface ImportFlags {
 function onLine(command: Command): Command {
   return command
     .argument('<url>', 'tcp://HOST[:502], rtu+tcp://HOST:PORT or rtu:///dev/ttyUSB0')
-    .option('--timeout <duration>', 'time for one answer', milliseconds, 500)
-    .option('--baud <number>', 'of a serial line', whole(110, 4_000_000))
+    .option('--timeout <duration>', 'time for one answer', milliseconds('1ms', '10m'), 500)
+    .option('--baud <number>', 'of a serial line', integer(110, 4_000_000))
     .addOption(new Option('--parity <parity>', 'of a serial line').choices(['none', 'even', 'odd']))
     .option('--json', 'print JSON');
 }
@@ -110,20 +110,6 @@ function onLine(command: Command): Command {
 function lineOf(io: Io, url: string, { timeout, baud, parity }: LineFlags): DeviceLine {
   const serial = { ...(baud === undefined ? {} : { baudRate: baud }), ...(parity === undefined ? {} : { parity }) };
   return { url, serial, timeoutMs: timeout, signal: io.stop };
-}
-
-function whole(min: number, max: number) {
-  return (text: string): number => {
-    const value = Number(text);
-    if (/^\d+$/.test(text) && value >= min && value <= max) return value;
-    throw new InvalidArgumentError(`expected a whole number from ${min} to ${max}`);
-  };
-}
-
-function milliseconds(text: string): number {
-  const parsed = duration('1ms', '10m').safeParse(text);
-  if (parsed.success) return parsed.data;
-  throw new InvalidArgumentError(parsed.error.issues.map(({ message }) => message).join('; '));
 }
 
 function unitIds(text: string): number[] {

@@ -1,10 +1,10 @@
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, Option } from 'commander';
 import { readSecret, Secret } from '../config/secret.js';
-import { duration } from '../config/units.js';
 import { browseServer, readNodes, type UaServer } from '../gateway/opcua-commissioning.js';
 import { EXIT } from '../lib/errors.js';
 import { silentLog } from '../lib/log.js';
 import type { CliCommand } from './command.js';
+import { integer, milliseconds } from './flags.js';
 
 export const opcua: CliCommand = (program, act) => {
   const group = program.command('opcua').description('look at OPC UA servers before a gateway reads them');
@@ -12,8 +12,8 @@ export const opcua: CliCommand = (program, act) => {
   onServer(group.command('browse'))
     .description('list the nodes of a server; nothing is written')
     .option('--node <id>', 'where to begin, ns=2;s=Press or nsu=urn:press;s=Press', 'i=85')
-    .option('--depth <levels>', 'levels below it', whole(1, 20), 3)
-    .option('--max <nodes>', 'nodes at most', whole(1, 100_000), 1000)
+    .option('--depth <levels>', 'levels below it', integer(1, 20), 3)
+    .option('--max <nodes>', 'nodes at most', integer(1, 100_000), 1000)
     .action(
       act(async (io, url: string, flags: ServerFlags & { node: string; depth: number; max: number }) => {
         const bounds = { depthMax: flags.depth, nodesMax: flags.max };
@@ -73,7 +73,7 @@ function onServer(command: Command): Command {
     .option('--username <name>', 'user name; absent: anonymous')
     .option('--password-file <file>', 'file with the password')
     .option('--pki <folder>', "folder of certificates, opcua/ in a gateway's data folder", './data/opcua')
-    .option('--timeout <duration>', 'time for one answer', milliseconds, 5000)
+    .option('--timeout <duration>', 'time for one answer', milliseconds('10ms', '10m'), 5000)
     .option('--json', 'print JSON, one object a line');
 }
 
@@ -87,18 +87,4 @@ function serverOf(url: string, { mode, policy, username, passwordFile, pki, time
     pkiDir: pki,
     timeoutMs: timeout,
   };
-}
-
-function whole(min: number, max: number) {
-  return (text: string): number => {
-    const value = Number(text);
-    if (/^\d+$/.test(text) && value >= min && value <= max) return value;
-    throw new InvalidArgumentError(`expected a whole number from ${min} to ${max}`);
-  };
-}
-
-function milliseconds(text: string): number {
-  const parsed = duration('10ms', '10m').safeParse(text);
-  if (parsed.success) return parsed.data;
-  throw new InvalidArgumentError(parsed.error.issues.map(({ message }) => message).join('; '));
 }

@@ -3,7 +3,7 @@ import { EXIT } from '../lib/errors.js';
 import { type FleetStats, runFleet } from '../sim/fleet/fleet.js';
 import type { Endpoint } from '../sim/wan.js';
 import type { Act } from './command.js';
-import { endpoint, integer, milliseconds } from './simulate-flags.js';
+import { endpoint, integer, milliseconds } from './flags.js';
 import { number } from './status-text.js';
 
 interface Flags {
@@ -31,10 +31,10 @@ export function simulateFleet(group: Command, act: Act): void {
     .requiredOption('--to <host:port>', 'the cloud broker', endpoint)
     .option('--gateways <number>', 'with a backlog', integer(0, 100_000), 100)
     .option('--fresh <number>', 'without one, to see whether their readings stay fresh', integer(0, 100_000), 10)
-    .option('--backlog <duration>', 'length of the outage, such as 30m or 6h', milliseconds, 3_600_000)
-    .option('--interval <duration>', 'between two readings of a metric', milliseconds, 10_000)
+    .option('--backlog <duration>', 'length of the outage, such as 30m or 6h', milliseconds('0ms', '7d'), 3_600_000)
+    .option('--interval <duration>', 'between two readings of a metric', milliseconds('0ms', '7d'), 10_000)
     .option('--metrics <number>', 'of each gateway', integer(1, 1_000), 4)
-    .option('--live <duration>', 'how long the plants go on', milliseconds, 30_000)
+    .option('--live <duration>', 'how long the plants go on', milliseconds('0ms', '7d'), 30_000)
     .option('--batch-rows <number>', 'rows of a batch', integer(1, 10_000), 500)
     .option('--window <number>', 'batches of a gateway on their way at a time', integer(1, 100), 4)
     .option('--cut <percent>', 'gateways whose line fails once more while they catch up', integer(0, 100), 20)

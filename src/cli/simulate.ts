@@ -9,7 +9,7 @@ import { type Controllable, obey } from '../sim/control.js';
 import { PLC_PORT, SimulatedPlc } from '../sim/plc.js';
 import { type Endpoint, WanProxy } from '../sim/wan.js';
 import type { CliCommand, Io } from './command.js';
-import { endpoint, integer, milliseconds } from './simulate-flags.js';
+import { endpoint, integer, milliseconds } from './flags.js';
 import { simulateFleet } from './simulate-fleet.js';
 
 interface PlcFlags {
@@ -73,7 +73,7 @@ export const simulate: CliCommand = (program, act) => {
   served(group, 'wan', 0)
     .description('a TCP line between plant and cloud that can be slow, stall, or be cut')
     .requiredOption('--to <host:port>', 'where the line leads', endpoint)
-    .option('--latency <duration>', 'added each way, such as 25ms or 1s', milliseconds, 0)
+    .option('--latency <duration>', 'added each way, such as 25ms or 1s', milliseconds('0ms', '7d'), 0)
     .addHelpText(
       'after',
       `${COMMANDS}\nSwitches: latencyMs, kbps, cut ("blackhole", "reset", null), stall ("up", "down", "both", null).`,

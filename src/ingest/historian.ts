@@ -13,6 +13,18 @@ import type { Rollups } from './rollups.js';
  * - The same batch again, a part of it, or batches in another order lead to the same content.
  * - Of two readings with one key and different values both are kept: the first as the reading, the other as a conflict.
  */
+export const NO_TOTALS: Totals = {
+  batches: 0,
+  rows: 0,
+  stored: 0,
+  duplicates: 0,
+  conflicts: 0,
+  gaps: 0,
+  quarantined: 0,
+  opaque: 0,
+  deadBatches: 0,
+};
+
 export interface Historian {
   /**
    * Rejects with `historian.io` when the store cannot take anything at the moment (try the same batch again), with

@@ -12,6 +12,7 @@ import {
   FUTURE_MS_MAX,
   type Historian,
   type LedgerEntry,
+  NO_TOTALS,
   type Outcome,
   type Totals,
 } from './historian.js';
@@ -118,7 +119,7 @@ export class SqliteHistorian implements Historian {
     const sha256 = createHash('sha256').update(bytes).digest();
     const delta = await this.group.run(1, () => {
       const { changes } = this.insertDead.run(topic, sha256, code, reason, bytes, this.clock.now());
-      const delta: Totals = { ...NOTHING, deadBatches: changes };
+      const delta: Totals = { ...NO_TOTALS, deadBatches: changes };
       this.addTotals.run(delta);
       return delta;
     });
@@ -161,18 +162,6 @@ function limitSize(db: Database.Database, bytesMax: number): void {
   const pageBytes = db.pragma('page_size', { simple: true }) as number;
   db.pragma(`max_page_count = ${Math.max(1, Math.floor(bytesMax / pageBytes))}`);
 }
-
-const NOTHING: Totals = {
-  batches: 0,
-  rows: 0,
-  stored: 0,
-  duplicates: 0,
-  conflicts: 0,
-  gaps: 0,
-  quarantined: 0,
-  opaque: 0,
-  deadBatches: 0,
-};
 
 function sum(totals: Totals, delta: Totals): Totals {
   const keys = Object.keys(totals) as (keyof Totals)[];

@@ -4,7 +4,7 @@ import { HoldfastError, messageOf } from '../lib/errors.js';
 import { type Log, RateLimit } from '../lib/log.js';
 import type { Source } from '../model/row.js';
 import type { Batch } from '../wire/batch.js';
-import type { DeadBatch, Historian, LedgerEntry, Outcome, Totals } from './historian.js';
+import { type DeadBatch, type Historian, type LedgerEntry, NO_TOTALS, type Outcome, type Totals } from './historian.js';
 import type { Rollups } from './rollups.js';
 
 const RETRY_WAIT = { minMs: 500, maxMs: 30_000 };
@@ -59,7 +59,7 @@ export class WaitingHistorian implements Historian {
   }
 
   totals(): Totals {
-    return this.opened?.totals() ?? NOTHING;
+    return this.opened?.totals() ?? NO_TOTALS;
   }
 
   readonly rollups: Rollups = {
@@ -116,15 +116,3 @@ export class WaitingHistorian implements Historian {
 function isNotYet(error: unknown): error is HoldfastError {
   return error instanceof HoldfastError && error.code === 'historian.io' && NOT_YET.test(String(error.values.sqlstate));
 }
-
-const NOTHING: Totals = {
-  batches: 0,
-  rows: 0,
-  stored: 0,
-  duplicates: 0,
-  conflicts: 0,
-  gaps: 0,
-  quarantined: 0,
-  opaque: 0,
-  deadBatches: 0,
-};
