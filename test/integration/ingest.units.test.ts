@@ -8,13 +8,13 @@ import { ask, openHistorian } from '../helpers/historian.js';
 import { openIngest } from '../helpers/ingest.js';
 import { source, T0 } from '../helpers/rows.js';
 
-const in_ = (unit: string) => ({ units: new Map([['press01', new Map([['temperature', unit]])]]) });
+const unitOf = (unit: string) => ({ units: new Map([['press01', new Map([['temperature', unit]])]]) });
 const UNITS = 'SELECT DISTINCT unit FROM sensor_readings';
 
 test('a unit comes in through the door and stands in the views as their last column', async (t) => {
   const http = { listen: '127.0.0.1:0', path: '/ingest', bodyBytesMax: 64 * 1024 };
   const { ingest, path } = await openIngest(t, 'mqtt://127.0.0.1:9', { http });
-  const body = await compress(encodeColumns(source(), rowsFrom(1, 2), in_('°C')));
+  const body = await compress(encodeColumns(source(), rowsFrom(1, 2), unitOf('°C')));
   const response = await fetch(ingest.httpUrl!, { method: 'POST', body });
   assert.equal(response.status, 200);
   await response.arrayBuffer();
@@ -28,10 +28,10 @@ test('SQLite keeps a unit until another one comes, over a restart too', async (t
   const { historian, path } = await openHistorian(t);
   await historian.ingest(batchOf(rowsFrom(1, 2)));
   assert.deepEqual(ask(path, UNITS), [{ unit: null }]);
-  await historian.ingest(batchOf(rowsFrom(3, 4), 'line-1', 'e1', in_('°C')));
+  await historian.ingest(batchOf(rowsFrom(3, 4), 'line-1', 'e1', unitOf('°C')));
   await historian.ingest(batchOf(rowsFrom(5, 6)));
   assert.deepEqual(ask(path, UNITS), [{ unit: '°C' }]);
-  await historian.ingest(batchOf(rowsFrom(7, 8), 'line-1', 'e1', in_('°F')));
+  await historian.ingest(batchOf(rowsFrom(7, 8), 'line-1', 'e1', unitOf('°F')));
   assert.deepEqual(ask(path, UNITS), [{ unit: '°F' }]);
   await historian.close();
   const again = await openHistorian(t, { path });
