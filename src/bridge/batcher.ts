@@ -5,6 +5,7 @@
  */
 import type { Seq } from '../model/ids.js';
 import type { Source, SpoolRow } from '../model/row.js';
+import type { Units } from '../model/unit.js';
 import type { LostRange } from '../wire/batch.js';
 import { encodeColumns } from '../wire/columns.js';
 import { compress } from '../wire/compress.js';
@@ -18,6 +19,8 @@ export interface BatcherOptions {
   readonly compression: 'gzip' | 'none';
   /** Whether the batches ask the consumer for its own acknowledgement. */
   readonly asksForAck?: boolean;
+  /** Units of measure, which only the columns format carries. */
+  readonly units?: Units;
 }
 
 export interface BatchLimits {
@@ -68,10 +71,10 @@ export class Batcher {
   }
 
   private async payload(rows: readonly SpoolRow[], lost: readonly LostRange[]): Promise<Uint8Array> {
-    const { source, format, compression, asksForAck = false } = this.options;
+    const { source, format, compression, asksForAck = false, units } = this.options;
     const bytes =
       format === 'columns'
-        ? encodeColumns(source, rows, { lost, ack: asksForAck })
+        ? encodeColumns(source, rows, { lost, ack: asksForAck, units })
         : encodeRows(source, rows, format === 'rows-json' ? 'json' : 'msgpack', lost);
     return compression === 'gzip' ? compress(bytes) : bytes;
   }

@@ -53,7 +53,7 @@ const quirks = z
 
 export const device = z.strictObject({
   asset: topicLevel.describe('Name of the asset.'),
-  unit: count(0, 255).prefault(1).describe('Modbus unit id.'),
+  unit: count(0, 255).prefault(1).describe('Modbus unit id, a number. The unit of measure is a key of the tag.'),
   timeout: duration('10ms', '10m').optional().describe("Time for one answer, if it is not the reader's."),
   retries: count(0, 10).optional().describe("Further attempts of a read, if they are not the reader's."),
   minGap: duration('0ms', '1m').optional().describe("Pause between two requests to this device, besides the reader's."),

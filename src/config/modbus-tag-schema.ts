@@ -12,6 +12,7 @@ import {
 } from '../model/modbus.js';
 import { parseModbusAddress } from '../model/modbus-address.js';
 import { count } from './connection-schema.js';
+import { tagUnit } from './tag-unit.js';
 import { topicLevel } from './topics.js';
 
 /** The metric under which gaps are published; a tag of that name would be taken for one. */
@@ -70,6 +71,7 @@ export const tag = z
       .optional()
       .describe('Factor: value = raw · scale + offset. Absent: integers stay exact.'),
     offset: z.number().optional().describe('Added after scaling.'),
+    unit: tagUnit,
     range: range.optional().describe('Instead of scale and offset: which raw values mean which.'),
     enum: z
       .record(z.string().regex(/^-?\d+$/, { error: 'expected a whole number' }), z.string().min(1))

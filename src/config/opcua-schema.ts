@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { backoff, count, path } from './connection-schema.js';
 import { secret } from './secret.js';
+import { tagUnit } from './tag-unit.js';
 import { topicLevel } from './topics.js';
 import { duration } from './units.js';
 
@@ -19,6 +20,7 @@ const tag = z.strictObject({
     .string()
     .regex(NODE, { error: 'expected a node id like "ns=2;s=Speed" or "nsu=urn:press;i=1001"' })
     .describe('Node id, with the index of its namespace (ns=) or, safe against renumbering, its URI (nsu=).'),
+  unit: tagUnit,
   deadband: z.number().positive().optional().describe('The least change of a number that is reported.'),
   write: z
     .strictObject({

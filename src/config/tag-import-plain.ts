@@ -12,6 +12,7 @@ export function plainTag({ cells }: CsvRow, base: 0 | 1): ImportedTag {
   if (cells.deadband)
     tag.deadband = cells.deadband.endsWith('%') ? cells.deadband : numberOf(cells.deadband, 'deadband');
   if (cells.invalid) tag.invalid = cells.invalid === 'sunspec' ? 'sunspec' : cells.invalid.split(/[ |]+/);
+  if (cells.unit_text) tag.unit = cells.unit_text;
   if (cells.enum) tag.enum = namesOf(cells.enum);
   return {
     asset: device || undefined,

@@ -27,8 +27,8 @@ export interface TagImport {
 
 /**
  * Reads a list of tags from CSV: columns `device, unit, tag, address, type, order, scale, offset, interval, deadband, access,
- * enum, length, invalid`, of which tag, address and type are needed; or an export of Kepware (`Tag Name, Address, Data Type,
- * …`). Nothing is left out quietly: throws `config.invalid` with every row that cannot be taken, by its line.
+ * enum, length, invalid, unit_text`, of which tag, address and type are needed; or an export of Kepware (`Tag Name,
+ * Address, Data Type, …`). Nothing is left out quietly: throws `config.invalid` with every row that cannot be taken, by its line.
  */
 export function importTags(text: string, options: TagImportOptions): TagImport {
   const problems: string[] = [];

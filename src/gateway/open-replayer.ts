@@ -11,6 +11,7 @@ import type { Clock } from '../lib/clock.js';
 import type { Log } from '../lib/log.js';
 import type { GatewayId } from '../model/ids.js';
 import type { Source } from '../model/row.js';
+import type { Units } from '../model/unit.js';
 import type { Spool } from '../spool/spool.js';
 import type { Timings } from './timing.js';
 
@@ -23,7 +24,7 @@ export function openReplayer(config: GatewayConfig, spool: Spool, timings: Timin
   const source: Source = { gateway: config.gateway.id as GatewayId, epoch: spool.epoch };
   const { format, compression, ack } = upstream;
   const confirmed = isMqtt(upstream.url) && ack === 'app';
-  const batcher = new Batcher({ source, format, compression, asksForAck: confirmed });
+  const batcher = new Batcher({ source, format, compression, asksForAck: confirmed, units: unitsOf(config) });
   return new Replayer({
     spool,
     upstream: timings.upstream(upstreamOf(config, source, spool, batcher, clock, log)),
@@ -89,6 +90,25 @@ function upstreamOf(
     clock,
     log,
   });
+}
+
+/** What the readers' tags say about their units of measure. */
+export function unitsOf({ readers }: Pick<GatewayConfig, 'readers'>): Units {
+  const units = new Map<string, Map<string, string>>();
+  for (const { asset, groups } of readers.flatMap((reader): readonly UnitDevice[] => reader.devices))
+    for (const { name, unit } of groups.flatMap(({ tags }) => tags)) {
+      if (unit === undefined) continue;
+      units.set(asset, (units.get(asset) ?? new Map<string, string>()).set(name, unit));
+    }
+  return units;
+}
+
+/** What the devices of all protocols have in common here. */
+interface UnitDevice {
+  readonly asset: string;
+  readonly groups: readonly {
+    readonly tags: readonly { readonly name: string; readonly unit?: string | undefined }[];
+  }[];
 }
 
 function isMqtt(url: string): boolean {

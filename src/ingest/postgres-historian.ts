@@ -182,8 +182,9 @@ export class PostgresHistorian implements Historian {
 
   private async store(batch: Batch): Promise<Outcome> {
     const sourceId = await this.keys.sourceId(batch.source);
-    await this.keys.learn(batch);
-    const rows = sortRows(batch, this.clock.now(), this.futureMaxMs, (row) => this.keys.seriesId(row));
+    const now = this.clock.now();
+    await this.keys.learn(batch, now);
+    const rows = sortRows(batch, now, this.futureMaxMs, (row) => this.keys.seriesId(row));
     const { outcome, record } = await this.pool.transaction(async (client) => {
       const sorted = setOldAside(rows, await shareFloor(client));
       const outcome = await writeRows(client, sourceId, sorted);

@@ -1,11 +1,14 @@
 import { assert } from '../lib/assert.js';
+import type { Millis } from '../model/ids.js';
 import type { Source } from '../model/row.js';
-import type { Batch, ReadingRow } from '../wire/batch.js';
+import type { Batch, ReadingRow, SeriesUnit } from '../wire/batch.js';
 import type { PostgresPool } from './postgres-pool.js';
 
 /** Series remembered to save a look-up per batch; far more than one site has, and only a cache. */
 const SERIES_CACHED_MAX = 200_000;
 const SOURCES_CACHED_MAX = 10_000;
+/** Another worker may have changed a unit; the next batch that names it after this sets it right. */
+const UNITS_TRUSTED_MS = 60_000;
 
 /**
  * The ids of sources and series. They are made in transactions of their own, before the batch that needs them: an id never
@@ -16,6 +19,8 @@ export class PostgresKeys {
   private readonly pool: PostgresPool;
   private readonly sources = new Map<string, number>();
   private readonly series = new Map<string, number>();
+  private readonly units = new Map<string, string>();
+  private unitsSince = 0;
 
   constructor(pool: PostgresPool) {
     this.pool = pool;
@@ -40,8 +45,34 @@ export class PostgresKeys {
     return found.id;
   }
 
-  /** Makes sure that `seriesId` knows every series of the batch. */
-  async learn({ rows }: Batch): Promise<void> {
+  /** Makes sure that `seriesId` knows every series of the batch, and the table their units. */
+  async learn({ rows, units = [] }: Batch, now: Millis): Promise<void> {
+    await this.learnSeries(rows);
+    if (units.length > 0) await this.learnUnits(units, now);
+  }
+
+  private async learnUnits(units: readonly SeriesUnit[], now: Millis): Promise<void> {
+    if (Math.abs(now - this.unitsSince) >= UNITS_TRUSTED_MS || this.units.size > SERIES_CACHED_MAX) {
+      this.units.clear();
+      this.unitsSince = now;
+    }
+    const changed = new Map<string, SeriesUnit>();
+    for (const unit of units) if (this.units.get(keyOf(unit)) !== unit.unit) changed.set(keyOf(unit), unit);
+    if (changed.size === 0) return;
+    const wanted = [...changed.values()];
+    // Locked in the order of their ids, so that two workers wait for each other instead of for ever.
+    await this.pool.query(
+      `WITH changed AS (
+         SELECT series.id, s.unit FROM unnest($1::text[], $2::text[], $3::text[]) AS s(asset, metric, unit)
+         JOIN holdfast.series ON asset_id = asset AND metric_name = metric
+         WHERE series.unit IS DISTINCT FROM s.unit ORDER BY series.id FOR UPDATE OF series)
+       UPDATE holdfast.series SET unit = changed.unit FROM changed WHERE series.id = changed.id`,
+      [wanted.map(({ asset }) => asset), wanted.map(({ metric }) => metric), wanted.map(({ unit }) => unit)],
+    );
+    for (const [key, { unit }] of changed) this.units.set(key, unit);
+  }
+
+  private async learnSeries(rows: Batch['rows']): Promise<void> {
     const unknown = new Map<string, ReadingRow>();
     for (const row of rows)
       if (row.type !== 'p' && row.type !== 'g' && !this.series.has(keyOf(row))) unknown.set(keyOf(row), row);

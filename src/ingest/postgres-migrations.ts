@@ -135,4 +135,13 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   CREATE TABLE holdfast.dirty_days (day timestamptz PRIMARY KEY);
   `,
   POSTGRES_GAP_VIEWS,
+  `
+  ALTER TABLE holdfast.series ADD COLUMN unit text;
+  CREATE OR REPLACE VIEW holdfast.readings_view AS
+    SELECT asset_id, metric_name, device_ts, coalesce(number, whole::float8) AS value, quality,
+      type, whole AS value_exact, text AS value_text, bytes AS value_bytes, unit
+    FROM holdfast.readings JOIN holdfast.series ON series.id = series_id;
+  CREATE OR REPLACE VIEW holdfast.sensor_readings AS
+    SELECT device_ts AS time, asset_id AS device_id, metric_name AS metric_type, value, unit FROM holdfast.readings_view;
+  `,
 ];

@@ -146,6 +146,16 @@ const MIGRATIONS: readonly string[] = [
   INSERT INTO raw_floor (id) VALUES (1);
   `,
   SQLITE_GAP_VIEWS,
+  `
+  ALTER TABLE series ADD COLUMN unit TEXT;
+  DROP VIEW sensor_readings;
+  DROP VIEW readings_view;
+  CREATE VIEW readings_view AS
+    SELECT asset_id, metric_name, device_ts, value, quality, unit
+    FROM readings JOIN series ON series.id = readings.series_id;
+  CREATE VIEW sensor_readings AS
+    SELECT device_ts AS time, asset_id AS device_id, metric_name AS metric_type, value, unit FROM readings_view;
+  `,
 ];
 
 /** Brings the file up to date, all or nothing. Throws `historian.version` on one that a newer program has written. */

@@ -3,7 +3,7 @@ import { assert } from '../lib/assert.js';
 import type { Millis } from '../model/ids.js';
 import type { ReadingType } from '../model/reading.js';
 import type { Source } from '../model/row.js';
-import type { Batch, BatchRow, GapRow, OpaqueRow, ReadingRow } from '../wire/batch.js';
+import type { Batch, BatchRow, GapRow, OpaqueRow, ReadingRow, SeriesUnit } from '../wire/batch.js';
 import { parseTallies } from '../wire/tally.js';
 import type { Outcome } from './historian.js';
 import { runsOf } from './ledger.js';
@@ -31,11 +31,14 @@ export class SqliteWriter {
   private readonly futureMaxMs: number;
   private readonly sources = new Map<string, number>();
   private readonly series = new Map<string, { id: number; type: ReadingType }>();
+  /** Units as they stand in the table, by the same key. */
+  private readonly units = new Map<string, string>();
   /** The hour that was marked last in this batch, by series. */
   private readonly marked = new Map<number, number>();
   private readonly upsertSource: Database.Statement<[string, string, number], { id: number }>;
   private readonly touchSource: Database.Statement<[{ now: number; newest: number | null; id: number }]>;
   private readonly upsertSeries: Database.Statement<[string, string, string, string], { id: number }>;
+  private readonly setUnit: Database.Statement<[string, string, string]>;
   private readonly insertReading: Database.Statement<unknown[]>;
   private readonly markDirty: Database.Statement<[number, number]>;
   private readonly insertAbsorbed: Database.Statement<[number, number, number, number]>;
@@ -70,6 +73,7 @@ export class SqliteWriter {
       `INSERT INTO series (asset_id, metric_name, type, topic) VALUES (?, ?, ?, ?)
        ON CONFLICT DO UPDATE SET type = excluded.type, topic = excluded.topic RETURNING id`,
     );
+    this.setUnit = db.prepare('UPDATE series SET unit = ? WHERE asset_id = ? AND metric_name = ?');
     this.insertReading = db.prepare(
       `INSERT INTO readings (series_id, device_ts, type, value, quality, source_id, seq) VALUES (?, ?, ?, ?, ?, ?, ?)
        ON CONFLICT DO NOTHING`,
@@ -130,6 +134,7 @@ export class SqliteWriter {
       if (isReading && row.ts > (newest ?? -Infinity) && !this.isFuture(row.ts, now)) newest = row.ts;
     }
     for (const [seriesId, count] of this.repeated) this.countRepeated.run(count, seriesId);
+    for (const unit of batch.units ?? []) this.keepUnit(unit);
     for (const run of runsOf(batch.rows)) this.ledger.add(sourceId, run, now);
     for (const range of batch.lost) this.ledger.addLost(sourceId, range);
     this.touchSource.run({ now, newest, id: sourceId });
@@ -142,6 +147,7 @@ export class SqliteWriter {
   forget(): void {
     this.sources.clear();
     this.series.clear();
+    this.units.clear();
   }
 
   private row(sourceId: number, row: BatchRow, now: Millis): keyof Outcome {
@@ -236,6 +242,15 @@ export class SqliteWriter {
       this.sources.set(key, id);
     }
     return id;
+  }
+
+  private keepUnit({ asset, metric, unit }: SeriesUnit): void {
+    const key = `${asset}\0${metric}`;
+    if (this.units.get(key) === unit) return;
+    // A series whose readings were all kept aside may not be there yet.
+    if (this.setUnit.run(unit, asset, metric).changes === 0) return;
+    if (this.units.size >= SERIES_CACHED_MAX) this.units.clear();
+    this.units.set(key, unit);
   }
 
   private seriesId({ asset, metric, type, topic }: ReadingRow): number {

@@ -13,10 +13,18 @@ export interface Batch {
   /** In rising seq order. */
   readonly rows: readonly BatchRow[];
   readonly lost: readonly LostRange[];
+  /** Units of measure of series in it. A series without one here may well have one. */
+  readonly units?: readonly SeriesUnit[];
   /** Sent late: older than the live horizon when it left. */
   readonly hist: boolean;
   /** The gateway keeps the rows until the consumer has said that it holds them; see ack.ts. */
   readonly ack?: boolean;
+}
+
+export interface SeriesUnit {
+  readonly asset: string;
+  readonly metric: string;
+  readonly unit: string;
 }
 
 /** A seq range, both ends in it, that the gateway gave up on. */

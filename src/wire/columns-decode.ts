@@ -1,7 +1,16 @@
 import { HoldfastError } from '../lib/errors.js';
 import type { Epoch, GatewayId, Millis, Seq } from '../model/ids.js';
 import { GOOD, type Quality, type ValueType } from '../model/reading.js';
-import { BATCH_VERSION, type Batch, type BatchRow, type DecodeLimits, type LostRange, malformed } from './batch.js';
+import { isUnit } from '../model/unit.js';
+import {
+  BATCH_VERSION,
+  type Batch,
+  type BatchRow,
+  type DecodeLimits,
+  type LostRange,
+  malformed,
+  type SeriesUnit,
+} from './batch.js';
 import { batchRow, isValueType } from './batch-row.js';
 import { isQuality } from './quality.js';
 
@@ -26,11 +35,22 @@ export function decodeColumns(value: unknown, limits: DecodeLimits): Batch {
   if (!Number.isSafeInteger(count) || (count as number) < 0) throw malformed('n is no count');
   if ((count as number) > limits.rowsMax)
     throw malformed(`more than ${limits.rowsMax} rows`, { rows: count, rowsMax: limits.rowsMax });
-  const rows = decodeRows(envelope, count as number, first, last);
+  const series = array(envelope, 'k').map(seriesAt);
+  const rows = decodeRows(envelope, series, count as number, first, last);
+  const units = unitsOf(optionalArray(envelope, 'u'), series);
   const lost = optionalArray(envelope, 'lost').map(lostRange);
   if (rows.length === 0 && lost.length === 0) throw malformed('neither rows nor lost ranges');
   if (envelope.hist !== undefined && typeof envelope.hist !== 'boolean') throw malformed('hist is no boolean');
-  return { source, first, last, rows, lost, hist: envelope.hist === true, ...(envelope.ack === true && { ack: true }) };
+  return {
+    source,
+    first,
+    last,
+    rows,
+    lost,
+    hist: envelope.hist === true,
+    ...(envelope.ack === true && { ack: true }),
+    ...(units.length > 0 && { units }),
+  };
 }
 
 export function checkVersion(version: unknown): void {
@@ -42,8 +62,7 @@ export function checkVersion(version: unknown): void {
   });
 }
 
-function decodeRows(envelope: Envelope, count: number, first: Seq, last: Seq): BatchRow[] {
-  const series = array(envelope, 'k').map(seriesAt);
+function decodeRows(envelope: Envelope, series: readonly Series[], count: number, first: Seq, last: Seq): BatchRow[] {
   const indices = column(envelope, 'i', count);
   const steps = column(envelope, 't', count);
   const values = column(envelope, 'x', count);
@@ -95,6 +114,24 @@ function seriesAt(entry: unknown, index: number): Series {
   if (asset !== null && typeof asset !== 'string') throw malformed(`series ${index} has no usable asset`);
   if (metric !== null && typeof metric !== 'string') throw malformed(`series ${index} has no usable metric`);
   return { topic, type, asset, metric };
+}
+
+/** `[series, unit, series, unit, …]`, series rising, so there are never more units than series. */
+function unitsOf(pairs: readonly unknown[], series: readonly Series[]): SeriesUnit[] {
+  const units: SeriesUnit[] = [];
+  let previous = -1;
+  for (let n = 0; n < pairs.length; n += 2) {
+    const index = pairs[n];
+    const unit = pairs[n + 1];
+    if (!Number.isInteger(index) || (index as number) <= previous) throw malformed('u names no series');
+    previous = index as number;
+    const { type, asset, metric } = series[previous] ?? {};
+    if (type === 'p' || type === 'g' || typeof asset !== 'string' || typeof metric !== 'string')
+      throw malformed('u names no series of readings', { series: previous });
+    if (!isUnit(unit)) throw malformed('u holds no unit', { series: previous });
+    units.push({ asset, metric, unit });
+  }
+  return units;
 }
 
 /** `[row, quality, row, quality, …]`, rows rising. */

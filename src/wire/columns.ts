@@ -2,6 +2,7 @@ import { assert } from '../lib/assert.js';
 import type { Seq } from '../model/ids.js';
 import { GOOD, type Quality, type ValueType } from '../model/reading.js';
 import type { Source, SpoolRow } from '../model/row.js';
+import type { Units } from '../model/unit.js';
 import { BATCH_VERSION, type LostRange } from './batch.js';
 import { pack, wireInteger } from './msgpack.js';
 import { gapOf, readingOf } from './typed.js';
@@ -14,6 +15,8 @@ export interface BatchExtra {
   readonly hist?: boolean;
   /** Asks the consumer for its acknowledgement. */
   readonly ack?: boolean;
+  /** Those of the series in this batch are written into it. */
+  readonly units?: Units | undefined;
 }
 
 interface Series {
@@ -28,7 +31,7 @@ interface Series {
  * ranges, and the batch covers those. A typed row whose payload does not read as its type is carried as opaque bytes.
  */
 export function encodeColumns(source: Source, rows: readonly SpoolRow[], extra: BatchExtra = {}): Buffer {
-  const { lost = [], hist = false, ack = false } = extra;
+  const { lost = [], hist = false, ack = false, units } = extra;
   assert(rows.length > 0 || lost.length > 0, 'a batch holds rows or lost ranges');
   const dictionary = new Dictionary();
   const count = rows.length;
@@ -93,6 +96,8 @@ export function encodeColumns(source: Source, rows: readonly SpoolRow[], extra: 
   if (qualities.length > 0) batch.q = qualities;
   if (!contiguous) batch.s = seqSteps;
   if (retained.length > 0) batch.rt = retained;
+  const unitPairs = units === undefined || units.size === 0 ? [] : dictionary.unitPairs(units);
+  if (unitPairs.length > 0) batch.u = unitPairs;
   if (hist) batch.hist = true;
   if (ack) batch.ack = true;
   if (lost.length > 0) batch.lost = lost.map(({ from, to, reason }) => [wireInteger(from), wireInteger(to), reason]);
@@ -117,6 +122,14 @@ class Dictionary {
     candidates.push({ index, type, asset, metric });
     this.entries.push(entry(topic, type, asset, metric));
     return index;
+  }
+
+  /** `[series, unit, series, unit, …]`, series rising. */
+  unitPairs(units: Units): (number | string)[] {
+    return this.entries.flatMap(([, type, asset, metric], index) => {
+      const unit = asset === undefined || metric === undefined ? undefined : units.get(asset)?.get(metric);
+      return unit === undefined || type === 'g' ? [] : [index, unit];
+    });
   }
 }
 

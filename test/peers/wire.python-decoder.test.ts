@@ -7,7 +7,7 @@ import { JsonScanner } from '../../src/wire/json-scan.js';
 import { peerWith } from '../helpers/peers.js';
 import { Random } from '../helpers/random.js';
 import { randomRows } from '../helpers/random-rows.js';
-import { source } from '../helpers/rows.js';
+import { reading, readingRow, source } from '../helpers/rows.js';
 
 const DECODER = 'test/fixtures/decode_batch.py';
 const python = peerWith('/usr/bin/python3', ['-c', 'import msgpack'], 'python3-msgpack');
@@ -41,4 +41,14 @@ test('a short Python decoder and `holdfast decode` read the same rows', { skip: 
       for (const [n, line] of ours.lines.entries()) assert.deepEqual(line, theirs.lines[n], `seed ${seed}`);
     }
   }
+});
+
+test('units of measure do not disturb a decoder that knows nothing of them', { skip: python.skip }, () => {
+  const rows = [readingRow(1, reading('f', 1.5)), readingRow(2, reading('f', 2.5))];
+  const units = new Map([['press01', new Map([['temperature', '°C']])]]);
+  const [without, withUnits] = [encodeColumns(source(), rows), encodeColumns(source(), rows, { units })];
+  assert.ok(withUnits.length > without.length);
+  const read = run(python.path, [DECODER], withUnits);
+  assert.deepEqual([read.code, read.stderr, read.lines.length], [0, '', 2]);
+  assert.deepEqual(read.lines, run(python.path, [DECODER], without).lines);
 });

@@ -25,6 +25,7 @@ const MISTAKES: readonly (readonly [yaml: string, problem: RegExp])[] = [
   [reader('userCert: c.pem, '), /readers\.0\.userCert: needs userKey too/],
   [reader('', 'node: "i=1", write: {}'), /tags\.0\.write: needs commands at the reader/],
   [reader('', 'node: "i=1", write: { min: 2, max: 1 }'), /tags\.0\.write: min must not be greater than max/],
+  [reader('', 'node: "i=1", unit: "a\\nb"'), /tags\.0\.unit: expected 1 to 64 characters/],
   [reader('', 'node: "i=1"', 'mode: push, '), /groups\.0\.mode: /],
   [reader('', 'node: "i=1"', 'queue: 0, '), /groups\.0\.queue: /],
   [reader('unit: 3, '), /readers\.0\.unit: /],

@@ -36,6 +36,14 @@ const TAGS: readonly (readonly [tag: string, problem: string])[] = [
     'at: "hr:1", type: u16, invalid: [18446744073709551615]',
     `${T}.invalid.0: is too large to be exact; write it in quotes, like "0xFFFFFFFFFFFFFFFF"`,
   ],
+  [
+    'at: "hr:1", type: u16, unit: " bar"',
+    `${T}.unit: expected 1 to 64 characters like "°C", without line breaks or spaces around them`,
+  ],
+  [
+    'at: "hr:1", type: u16, unit: ""',
+    `${T}.unit: expected 1 to 64 characters like "°C", without line breaks or spaces around them`,
+  ],
   ['at: "hr:1", type: u16, deadband: 5', `${T}.deadband: needs report: change`],
   ['at: "ir:1", type: u16, write: {}', `${T}.write: an input cannot be written; only coils and holding registers can`],
   ['at: "hr:1", type: u16, write: {}', `${T}.write: needs commands at the reader`],

@@ -163,11 +163,14 @@ test('a file from before the rollups gets markers for all that it holds', async 
     'dirty_1h',
     'numbers',
     'sensor_readings',
+    'readings_view',
   ])
     db.exec(`DROP VIEW ${view}`);
   db.exec(
-    'DROP TABLE raw_floor; DROP TABLE absorbed; DROP TABLE dirty; DROP TABLE rollup_1h; DROP TABLE tallies; DROP TABLE jumps; ALTER TABLE series DROP COLUMN duplicates; PRAGMA user_version = 1',
+    'DROP TABLE raw_floor; DROP TABLE absorbed; DROP TABLE dirty; DROP TABLE rollup_1h; DROP TABLE tallies; DROP TABLE jumps; ALTER TABLE series DROP COLUMN duplicates; ALTER TABLE series DROP COLUMN unit; PRAGMA user_version = 1',
   );
+  db.exec(`CREATE VIEW readings_view AS SELECT asset_id, metric_name, device_ts, value, quality
+    FROM readings JOIN series ON series.id = readings.series_id`);
   db.close();
   const { historian: again } = await openHistorian(t, { path });
   await backfill(again.rollups, () => (H0 + 9 * HOUR) as never, never);
