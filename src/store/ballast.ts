@@ -1,7 +1,8 @@
 /**
  * Space that is kept in a file for the moment in which the device is full. Then deletions and checkpoints need room
  * themselves, and without it a full device could never be emptied again. The file is given up at that moment, and made
- * again once there is room for it and as much again, so that a device at its brim does not flutter.
+ * again once there is room for it and some more, so that a device at its brim does not flutter; never a smaller one,
+ * because what it has to hold, a whole log on its way into the file, does not get smaller either.
  */
 
 import { randomFillSync } from 'node:crypto';
@@ -9,7 +10,8 @@ import { closeSync, existsSync, fsyncSync, openSync, rmSync, statfsSync, statSyn
 import { dirname } from 'node:path';
 
 const CHUNK_BYTES = 256 * 1024;
-const LEAST_PARTS = 4;
+/** Of the ballast, to be free besides it. */
+const SPARE_SHARE = 0.25;
 
 export class Ballast {
   private readonly file: string;
@@ -27,24 +29,19 @@ export class Ballast {
     return true;
   }
 
-  /**
-   * Whether there is room again: the ballast is in place, or has been made. Where space is scarce it is a smaller one, so
-   * that as much stays free; below a quarter it would not serve its purpose.
-   */
+  /** Whether there is room again: the ballast is in place, or has been made. */
   restore(): boolean {
-    const least = this.bytes / LEAST_PARTS;
-    if (existsSync(this.file) && statSync(this.file).size >= least) return true;
+    if (existsSync(this.file) && statSync(this.file).size >= this.bytes) return true;
     this.release();
-    const bytes = Math.floor(Math.min(this.bytes, this.freeBytes() / 2));
-    return bytes >= least && this.make(bytes);
+    return this.freeBytes() >= this.bytes * (1 + SPARE_SHARE) && this.make();
   }
 
   /** Random bytes, because a file system that compresses or finds holes would reserve nothing for zeros. */
-  private make(bytes: number): boolean {
+  private make(): boolean {
     const fd = openSync(this.file, 'w', 0o600);
     try {
       const chunk = Buffer.alloc(CHUNK_BYTES);
-      for (let left = bytes; left > 0; ) {
+      for (let left = this.bytes; left > 0; ) {
         left -= writeSync(fd, randomFillSync(chunk), 0, Math.min(left, CHUNK_BYTES));
       }
       fsyncSync(fd);

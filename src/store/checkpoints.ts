@@ -1,5 +1,5 @@
 import type { Database } from 'better-sqlite3';
-import { systemCodeOf } from '../lib/errors.js';
+import { unlessFull } from './full.js';
 
 interface LogState {
   readonly log: number;
@@ -21,18 +21,17 @@ export class Checkpoints {
     this.look = db.prepare<[], LogState>('PRAGMA wal_checkpoint(NOOP)');
   }
 
-  /** Call after commits. Throws what SQLite throws, but a full device is left for the next commit to meet. */
-  whenDue(): void {
+  /**
+   * Call after commits. Returns whether the device has room for it: when it has not, the log goes on growing where it may
+   * write over itself, up to more than the ballast can take. Throws what else SQLite throws.
+   */
+  whenDue(): boolean {
     const state = this.look.get();
-    if (state && state.log - state.checkpointed >= this.logPagesMax) this.now();
+    return !(state && state.log - state.checkpointed >= this.logPagesMax) || this.now();
   }
 
   /** The same at once; call before the file is closed. */
-  now(): void {
-    try {
-      this.db.pragma('wal_checkpoint(PASSIVE)');
-    } catch (error) {
-      if (!systemCodeOf(error)?.startsWith('SQLITE_FULL')) throw error;
-    }
+  now(): boolean {
+    return unlessFull(() => this.db.pragma('wal_checkpoint(PASSIVE)'));
   }
 }

@@ -5,11 +5,13 @@ export function isFullError(error: unknown): boolean {
   return systemCodeOf(error)?.startsWith('SQLITE_FULL') === true;
 }
 
-/** For what is only tidy: on a full device it is left for the next start. */
-export function unlessFull(write: () => unknown): void {
+/** For what can be left undone on a full device. Returns whether it was done. */
+export function unlessFull(write: () => unknown): boolean {
   try {
     write();
+    return true;
   } catch (error) {
     if (!isFullError(error)) throw error;
+    return false;
   }
 }

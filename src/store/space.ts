@@ -64,9 +64,14 @@ export class Space {
     } else if (this.ballast?.restore() === false) this.squeezed = true;
   }
 
+  /**
+   * Gives the ballast up, for the log to be moved into the file. Then the next commit begins the log anew and needs no space
+   * of its own; in the other order a deletion could take what the move needs.
+   */
   squeeze(): void {
     this.squeezed = true;
     this.ballast?.release();
+    unlessFull(() => this.db.pragma('wal_checkpoint(PASSIVE)'));
   }
 
   /** Returns whether there is room again. Without a ballast it is simply tried. */

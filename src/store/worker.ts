@@ -93,7 +93,7 @@ class StoreThread {
       case 'group':
         this.reply(this.groups.run(request.id, request.group, request.riders));
         // Whoever waits for the commit need not wait for this.
-        this.orFail(() => this.checkpoints.whenDue());
+        this.orFail(() => this.checkpointWhenDue());
         this.vacuumTimer ??= setTimeout(() => this.vacuumWhileIdle(), VACUUM_IDLE_MS);
         return;
       case 'query':
@@ -158,11 +158,15 @@ class StoreThread {
     }
   }
 
+  private checkpointWhenDue(): void {
+    if (!this.checkpoints.whenDue()) this.space.squeeze();
+  }
+
   private vacuumWhileIdle(): void {
     this.vacuumTimer = undefined;
     this.orFail(() => {
       if (!this.space.vacuumStep()) return;
-      this.checkpoints.whenDue();
+      this.checkpointWhenDue();
       this.vacuumTimer = setTimeout(() => this.vacuumWhileIdle(), 1);
     });
   }

@@ -100,3 +100,28 @@ test('a new file on a full device: a clear refusal, and nothing half made stays'
   const { spool } = await openSpool(t, join(disk.dir, 'spool.db'));
   assert.deepEqual(await spool.enqueue([message(1)]), [1]);
 });
+
+test('full again and again on a device that others have nearly filled: what the cloud has always leaves', {
+  skip: canMount,
+}, async (t) => {
+  for (const leftBytes of [0, 1, 1.5, 2, 2.5, 3, 4].map((mib) => mib * MIB)) {
+    const { disk, opened } = await onSmallDisk(t);
+    const { store, spool } = opened;
+    disk.fill(leftBytes);
+    for (let round = 0; round < 6; round++) {
+      const { submitted } = await fill(opened);
+      assert.ok(submitted > 0);
+      const { head, tail } = await spool.stats();
+      const upTo = round === 5 ? tail : Math.floor(head + (tail - head) / 3);
+      if (upTo >= head) spool.acknowledge(upTo as Seq);
+      await until(
+        `round ${round}, ${leftBytes} left: they leave`,
+        async () => (await spool.stats()).head > upTo,
+        5_000,
+      );
+    }
+    disk.free();
+    await until('it is open', () => store.state === 'open');
+    await store.close();
+  }
+});
