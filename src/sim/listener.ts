@@ -1,12 +1,13 @@
 import { type AddressInfo, createServer, type Server, type ServerOpts, type Socket } from 'node:net';
-import { HoldfastError } from '../lib/errors.js';
+import { HoldfastError, systemCodeOf } from '../lib/errors.js';
+import { candidatePort } from './free-port.js';
 
 /** What bytes already written get to go out at close; a peer that does not read would hold it up for ever. */
 const CLOSE_GRACE_MS = 500;
 
 export interface ListenerOptions {
   readonly host: string;
-  /** 0 takes a free one. */
+  /** 0 takes a free one, which stays its own while it is absent. */
   readonly port: number;
   /** Sockets beyond this many are closed as they come, so that a client gone wild cannot exhaust the process. */
   readonly connectionsMax: number;
@@ -44,7 +45,7 @@ export class Listener {
       onSocket(socket);
     });
     server.maxConnections = options.connectionsMax;
-    await listen(server, options.host, options.port);
+    await listenOn(server, options.host, options.port);
     return new Listener(server, options.host, (server.address() as AddressInfo).port, sockets);
   }
 
@@ -85,6 +86,17 @@ export class Listener {
 export function resetSocket(socket: Socket): void {
   if (socket.connecting || (socket.writableEnded && !socket.writableFinished)) socket.destroy();
   else socket.resetAndDestroy();
+}
+
+async function listenOn(server: Server, host: string, port: number): Promise<void> {
+  if (port !== 0) return listen(server, host, port);
+  for (;;) {
+    try {
+      return await listen(server, host, candidatePort());
+    } catch (error) {
+      if (systemCodeOf((error as HoldfastError).cause) !== 'EADDRINUSE') throw error;
+    }
+  }
 }
 
 function listen(server: Server, host: string, port: number): Promise<void> {

@@ -2,7 +2,8 @@ import { type ChildProcess, execFileSync, type SpawnOptions, spawn } from 'node:
 import { chownSync, existsSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
-import { freePort, scratch } from './peers.js';
+import { freePort } from '../../src/sim/free-port.js';
+import { scratch } from './peers.js';
 
 const FOLDERS = [15, 16, 17, 18].map((version) => `/usr/lib/postgresql/${version}/bin`);
 const bin = FOLDERS.find((folder) => existsSync(`${folder}/initdb`));

@@ -1,4 +1,5 @@
 /** A gateway as a process of its own, with what a scenario needs around it: publishers, a subscriber, a cloud. */
+
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -7,8 +8,8 @@ import { createInterface } from 'node:readline';
 import type { TestContext } from 'node:test';
 import { connect, connectAsync, type IClientOptions, type MqttClient } from 'mqtt';
 import { FaultBroker } from '../../src/sim/cloud/fault-broker.js';
+import { freePort } from '../../src/sim/free-port.js';
 import { decodeBatch } from '../../src/wire/decode.js';
-import { freePort } from '../helpers/mosquitto.js';
 import { tempDir } from '../helpers/tmp.js';
 import { until } from '../helpers/wait.js';
 import { BRIDGED } from './ledger.js';

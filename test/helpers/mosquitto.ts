@@ -1,21 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
+import { freePort } from '../../src/sim/free-port.js';
 import { tempDir } from './tmp.js';
 import { until } from './wait.js';
-
-/** A port that was free a moment ago; for programs that cannot listen on 0. */
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
-}
 
 /** A real Mosquitto, stopped with the test. */
 export class Mosquitto {

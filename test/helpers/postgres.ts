@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { after, type TestContext } from 'node:test';
 import pg from 'pg';
 import { PostgresHistorian, type PostgresHistorianOptions } from '../../src/ingest/postgres-historian.js';
+import { freePort } from '../../src/sim/free-port.js';
 import { stoppedClock } from './historian.js';
-import { freePort } from './mosquitto.js';
 import { peer } from './peers.js';
 import { until } from './wait.js';
 

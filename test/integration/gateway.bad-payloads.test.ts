@@ -1,12 +1,13 @@
 /** What plants really publish into the topics of readings: none of it may be lost, changed, or stop anything else. */
+
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
 import { FaultBroker } from '../../src/sim/cloud/fault-broker.js';
+import { freePort } from '../../src/sim/free-port.js';
 import { client, RawClient } from '../helpers/broker.js';
 import { historianFile, openGateway, openIngestProgram, spoolFile } from '../helpers/chain.js';
 import { ask } from '../helpers/historian.js';
-import { freePort } from '../helpers/mosquitto.js';
 import { tempDir } from '../helpers/tmp.js';
 import { until } from '../helpers/wait.js';
 

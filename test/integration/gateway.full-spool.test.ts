@@ -4,9 +4,9 @@ import { test } from 'node:test';
 import { loadGatewayConfig } from '../../src/config/loader.js';
 import { Gateway } from '../../src/gateway/gateway.js';
 import { silentLog } from '../../src/lib/log.js';
+import { freePort } from '../../src/sim/free-port.js';
 import { client, RawClient } from '../helpers/broker.js';
 import { configFile } from '../helpers/config-file.js';
-import { freePort } from '../helpers/mosquitto.js';
 import { openCloud } from '../helpers/uplink.js';
 import { until } from '../helpers/wait.js';
 

@@ -1,4 +1,5 @@
 /** What a gateway meets when it starts: a cloud or a PLC that is not there, a wrong config, and things that are taken. */
+
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -8,9 +9,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { FaultBroker } from '../../src/sim/cloud/fault-broker.js';
 import type { CloudFaults } from '../../src/sim/cloud/faults.js';
+import { freePort } from '../../src/sim/free-port.js';
 import { SimulatedPlc } from '../../src/sim/plc.js';
 import { gatewayConfig, ingestConfig, lineReader, openGateway } from '../helpers/chain.js';
-import { freePort } from '../helpers/mosquitto.js';
 import { Program } from '../helpers/program.js';
 import { Publisher } from '../helpers/publisher.js';
 import { tempDir } from '../helpers/tmp.js';

@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { TestContext } from 'node:test';
@@ -9,6 +8,7 @@ import { silentLog } from '../../src/lib/log.js';
 import type { DeviceStatus, Sample, SampleBatch } from '../../src/readers/driver.js';
 import { OpcuaDriver } from '../../src/readers/opcua/opcua-driver.js';
 import type { OpcuaOptions } from '../../src/readers/opcua/options.js';
+import { freePort } from '../../src/sim/free-port.js';
 import { tempDir } from '../helpers/tmp.js';
 import { until } from '../helpers/wait.js';
 
@@ -163,13 +163,4 @@ export class UaRig {
   async sees(tag: string, value: Sample['value']): Promise<void> {
     await until(`${tag} to be ${value}`, () => this.last(tag)?.value === value, 30_000);
   }
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
 }

@@ -148,6 +148,7 @@ test('drop-oldest: nobody waits, and every missing reading is in a gap record', 
   const acked = publishAll(client, 15_000);
   await until('all are acknowledged although the cloud is away', () => acked.size === 15_000, 60_000);
   const full = await assertBalanced(gateway);
+  assert.equal(full.acknowledged, 0, 'the cloud is away');
   assert.ok(usedBytes(disk.dir) <= 8 * MIB * 1.05, `${usedBytes(disk.dir)} bytes on disk, ${JSON.stringify(full)}`);
   assert.match((await gateway.status()).causes.join(), /rows were dropped/);
   cloud.set({ absent: false });

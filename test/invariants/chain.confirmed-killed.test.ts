@@ -2,13 +2,14 @@
  * `ack: app` under SIGKILL of both ends and a broker between them that forgets everything now and then: what a publisher was
  * promised is in the historian afterwards. `HOLDFAST_SEED=…` repeats the moments of a run.
  */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { FaultBroker } from '../../src/sim/cloud/fault-broker.js';
+import { freePort } from '../../src/sim/free-port.js';
 import { gatewayConfig, historianFile, ingestConfig } from '../helpers/chain.js';
 import { ask } from '../helpers/historian.js';
-import { freePort } from '../helpers/mosquitto.js';
 import { Program } from '../helpers/program.js';
 import { Publisher } from '../helpers/publisher.js';
 import { Random } from '../helpers/random.js';

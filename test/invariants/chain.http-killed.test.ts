@@ -1,12 +1,13 @@
 /** The way by HTTP under SIGKILL of both ends, with a token from a file on each side. `HOLDFAST_SEED=…` repeats a run. */
+
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { freePort } from '../../src/sim/free-port.js';
 import { gatewayConfig, historianFile } from '../helpers/chain.js';
 import { ask } from '../helpers/historian.js';
-import { freePort } from '../helpers/mosquitto.js';
 import { Program } from '../helpers/program.js';
 import { Publisher } from '../helpers/publisher.js';
 import { Random } from '../helpers/random.js';

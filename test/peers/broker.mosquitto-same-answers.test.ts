@@ -1,4 +1,5 @@
 /** A plant that moves here must see the same answers: one script, run against Debian's Mosquitto and against our broker. */
+
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -10,8 +11,8 @@ import { changePassword } from '../../src/broker/password-file.js';
 import { newHash } from '../../src/broker/password-hash.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLog } from '../../src/lib/log.js';
+import { freePort } from '../../src/sim/free-port.js';
 import { openPlant, RawClient } from '../helpers/broker.js';
-import { freePort } from '../helpers/mosquitto.js';
 import { peer } from '../helpers/peers.js';
 import { tempDir } from '../helpers/tmp.js';
 import { until } from '../helpers/wait.js';

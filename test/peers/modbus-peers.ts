@@ -1,7 +1,6 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { systemClock } from '../../src/lib/clock.js';
@@ -65,17 +64,6 @@ export function buildLibmodbusServer(t: TestContext, name: string, port: number,
   const include = ['-I', dir, '-I', LIBMODBUS_EXAMPLES];
   execFileSync('gcc', ['-O2', '-w', '-o', program, join(dir, 'server.c'), ...include, ...flags]);
   return program;
-}
-
-/** A port that was free a moment ago, for programs that cannot be told to take any. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
 }
 
 /** A driver on a foreign device, and what it has read. */

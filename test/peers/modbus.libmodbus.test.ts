@@ -5,8 +5,9 @@ import { type TestContext, test } from 'node:test';
 import type { HoldfastError } from '../../src/lib/errors.js';
 import { ModbusClient } from '../../src/readers/modbus/client.js';
 import { type Endpoint, SERIAL_DEFAULTS } from '../../src/readers/modbus/endpoint.js';
+import { freePort } from '../../src/sim/free-port.js';
 import { peer, peerWith } from '../helpers/peers.js';
-import { buildLibmodbusServer, freePort, serialPair } from './modbus-peers.js';
+import { buildLibmodbusServer, serialPair } from './modbus-peers.js';
 
 const gcc = peerWith('/usr/bin/pkg-config', ['--exists', 'libmodbus'], 'libmodbus-dev');
 const socat = peer('socat');

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { Listener, resetSocket } from '../../src/sim/listener.js';
@@ -47,6 +48,14 @@ test('present, absent, and present in one breath end in the last of them', async
   assert.equal(kept.destroyed, false);
   await listener.setPresent(true);
   await dial();
+});
+
+test('whoever asks the kernel for any port does not get that of an absent listener', async (t) => {
+  const [{ listener }, other] = [await open(t), await open(t)];
+  assert.notEqual(listener.port, other.listener.port);
+  const range = '/proc/sys/net/ipv4/ip_local_port_range';
+  const first = existsSync(range) ? Number.parseInt(readFileSync(range, 'utf8'), 10) : 49_152;
+  assert.ok(listener.port < first && listener.port > 1_024, `port ${listener.port}, the kernel's begin at ${first}`);
 });
 
 test('a port that is taken is refused with what was asked for', async (t) => {
