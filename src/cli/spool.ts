@@ -96,6 +96,7 @@ function* describe(report: SpoolReport): Generator<string> {
   yield `rows          ${rows} of ${bytes} bytes, seq ${head} to ${tail}`;
   yield `oldest        ${oldestAt === null ? '-' : new Date(oldestAt).toISOString()}`;
   yield `accounts      received ${received} = stored ${rows} + acknowledged ${acknowledged} + dropped ${dropped} + dead ${dead}${balanced ? '' : '   DOES NOT ADD UP'}`;
+  if (report.isSalvaging) yield 'salvage       a damaged file is not read to its end yet; the gateway goes on with it';
   yield `file          ${report.fileBytes} bytes, log ${report.logBytes} bytes`;
   yield `last commit   ${new Date(report.aliveAt).toISOString()}${report.closedAt === null ? '' : ', closed in order'}`;
 }

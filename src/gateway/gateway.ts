@@ -21,7 +21,7 @@ import type { Log } from '../lib/log.js';
 import { version } from '../lib/version.js';
 import type { Millis } from '../model/ids.js';
 import type { GatewayStatus } from '../model/status.js';
-import { Spool } from '../spool/spool.js';
+import { type DamageReport, Spool } from '../spool/spool.js';
 import { layoutOf, SPOOL_BYTES_MIN } from '../store/layout.js';
 import { Store } from '../store/store.js';
 import { GatewayPages } from '../web/gateway-pages.js';
@@ -33,6 +33,7 @@ import { damageGaps, gapRow } from './damage-gaps.js';
 import { GATEWAY_METRICS } from './metrics.js';
 import { openReplayer } from './open-replayer.js';
 import { downtimeGaps, loadProtocols, ReaderSet } from './reader-set.js';
+import { Salvager } from './salvager.js';
 import { SpoolRoom } from './spool-room.js';
 import { gatewayStatus } from './status.js';
 import { StoredCommands } from './stored-commands.js';
@@ -121,11 +122,11 @@ export class Gateway {
       log,
     });
     if (store.damage)
-      log.error({ path, ...store.damage }, 'The spool file was damaged; what could be read is in a new one');
+      log.error({ path, ...store.damage }, 'The spool file was damaged; what can be read of it goes into a new one');
     closer.push('store', () => store.close());
     this.failed = store.failed;
     const spool = await Spool.open(store, clock);
-    closer.push('spool', () => (store.state === 'open' ? spool.close() : undefined));
+    closer.push('spool', () => spool.close());
     const timings = new Timings(clock);
     const replayer = openReplayer(config, spool, timings, clock, log);
     const classes = new Classes(whenFull, config.spool.classes);
@@ -213,8 +214,10 @@ export class Gateway {
       if (now - aliveAt >= DOWNTIME_MS_MIN || (now < aliveAt && closedAt === null))
         noted(broker.publish(downtimeGaps(config.readers, Math.min(aliveAt, now) as Millis, now)), log);
     }
-    const damage = await spool.damage();
-    if (damage) noted(spool.tellDamage(damage.id, damageGaps(damage.report, config.gateway.id, config.readers)), log);
+    const gaps = (report: DamageReport) => damageGaps(report, config.gateway.id, config.readers);
+    const salvager = new Salvager({ spool, hasRoom: () => room.isRoomy, gaps, clock, log });
+    salvager.start();
+    closer.push('salvager', () => salvager.close());
     readers.start();
     closer.push('readers', () => readers.stop(hurry.signal));
 

@@ -57,6 +57,7 @@ export const GATEWAY_METRICS: readonly Metric<GatewayReadings>[] = [
     ({ spool }) => spool.secondsUntilFull,
   ),
   gauge('holdfast_spool_held_messages', 'Messages that wait, unacknowledged, for room.', (s) => s.spool.heldMessages),
+  gauge('holdfast_spool_to_salvage', 'Seqs of a damaged file that are still to be read.', (s) => s.spool.toSalvage),
   gauge('holdfast_spool_writable', '1 while the spool takes messages.', ({ spool }) =>
     spool.state === 'open' ? 1 : 0,
   ),

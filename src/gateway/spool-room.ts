@@ -109,6 +109,11 @@ export class SpoolRoom {
     return !this.full[kind];
   };
 
+  /** Whether there is room for more without dropping anything for it. */
+  get isRoomy(): boolean {
+    return this.available(0) > HYSTERESIS * this.options.layout.rowsBytesMax;
+  }
+
   close(): void {
     clearInterval(this.timer);
   }
@@ -135,11 +140,13 @@ export class SpoolRoom {
     if (this.dropping || clock.mono() < this.dropAgainAt) return;
     this.dropping = true;
     const bytes = Math.min(DROP_BYTES.max, Math.max(DROP_BYTES.min, layout.rowsBytesMax * DROP_SHARE));
-    void spool.drop(readUpTo(), bytes).then((rows) => {
+    const dropped = (rows: number) => {
       this.dropping = false;
       if (rows === 0) this.dropAgainAt = clock.mono() + DROP_AGAIN_MS;
       log.debug({ rows }, 'The oldest rows were dropped to make room');
-    });
+    };
+    // When nothing is committed any more the store has said so, and why.
+    void spool.drop(readUpTo(), bytes).then(dropped, () => {});
   }
 
   private async look(): Promise<void> {

@@ -54,12 +54,14 @@ export async function gatewayStatus(sources: StatusSources): Promise<GatewayStat
     secondsUntilFull,
     hoursLeft: secondsUntilFull === null ? null : secondsUntilFull / 3_600,
     heldMessages,
+    toSalvage: sources.spool.toSalvage,
   };
   const upstream = replayer.status(stats.rows);
   const devices = readers.status();
   const causes = [
     spool.state === 'failed' && 'the spool file failed: nothing is acknowledged any more, see the log',
     !spool.balanced && 'the accounting of the spool does not add up: rows are missing or counted twice',
+    spool.toSalvage > 0 && `a damaged spool file is being read: ${spool.toSalvage} numbers of it are left`,
     full && `acknowledgements wait: ${room.problem ?? 'the device is full'}`,
     !full && room.alarm > 0 && `the spool is ${Math.floor(room.usedShare * 100)} % full`,
     stats.dropped > 0 && `${stats.dropped} rows were dropped because the spool was full`,

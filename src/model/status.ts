@@ -53,6 +53,8 @@ export interface SpoolStatus {
   readonly hoursLeft: number | null;
   /** Messages that wait for room, unacknowledged. */
   readonly heldMessages: number;
+  /** Seqs of a damaged file that are still to be looked at. */
+  readonly toSalvage: number;
 }
 
 export interface UpstreamStatus {

@@ -1,3 +1,4 @@
+import { SALVAGE_SCHEMA } from './salvage.js';
 import { TALLIES_SCHEMA } from './tallies.js';
 
 /** Steps of the spool's schema, oldest first; released ones are never edited. */
@@ -49,4 +50,5 @@ export const MIGRATIONS = [
    ) STRICT;
    ALTER TABLE spool_state ADD COLUMN dropped INTEGER NOT NULL DEFAULT 0;
    ALTER TABLE spool ADD COLUMN checksum INTEGER;`,
+  SALVAGE_SCHEMA,
 ];

@@ -36,6 +36,8 @@ export interface FileStats {
   readonly aliveAt: number;
   readonly closedAt: number | null;
   readonly lostRanges: number;
+  /** A damaged file is not read to its end yet; the next run of the gateway goes on with it. */
+  readonly isSalvaging: boolean;
 }
 
 export class SpoolFile {
@@ -88,6 +90,7 @@ export class SpoolFile {
         aliveAt: state.alive_at ?? 0,
         closedAt: state.closed_at ?? null,
         lostRanges: attempt(() => db.prepare('SELECT count(*) FROM spool_lost').pluck().get() as number) ?? 0,
+        isSalvaging: attempt(() => db.prepare('SELECT 1 FROM spool_salvage').get()) !== undefined,
       };
     });
   }

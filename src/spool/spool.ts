@@ -5,6 +5,7 @@
  */
 import { assert } from '../lib/assert.js';
 import type { Clock } from '../lib/clock.js';
+import { HoldfastError } from '../lib/errors.js';
 import type { Epoch, Millis, Seq } from '../model/ids.js';
 import type { SpoolInput, SpoolRow } from '../model/row.js';
 import { ArenaReader } from '../store/arena.js';
@@ -72,6 +73,9 @@ export class Spool {
   private readonly clock: Clock;
   private readonly insert: number;
   private readonly delete: number;
+  /** Riders of either kind that have been sent since the start. */
+  private readonly sent = { drops: 0, burials: 0 };
+  private lastBurial: Promise<unknown> = Promise.resolve();
   readonly epoch: Epoch;
   readonly previous: PreviousLife;
 
@@ -99,10 +103,19 @@ export class Spool {
 
   /**
    * Makes a message's row durable together with whatever else must be: the operations of the unit come first, then the
-   * row (none for a message that is not bridged). `done` follows the rules of `Store.submit`.
+   * row (none for a message that is not bridged). `done` follows the rules of `Store.submit`, and for a row there is more
+   * than the store's word: without an error it has its seq, or a guard among the operations has said that it is there.
    */
   submit(operations: readonly Op[], input: SpoolInput | null, done: UnitDone): void {
-    this.store.submit(input ? [...operations, this.row(input)] : operations, done);
+    if (!input) {
+      this.store.submit(operations, done);
+      return;
+    }
+    this.store.submit([...operations, this.row(input)], (error, results, at) => {
+      const hasSeq = error !== null || (results[at + operations.length] as number) > 0;
+      const isKnown = hasSeq || operations.some(({ guard }, n) => guard && results[at + n] === 0);
+      done(isKnown ? error : new HoldfastError('spool.io', 'the row was given no seq'), results, at);
+    });
   }
 
   /** Resolves with the rows' seqs once all of them are durable; all or none. */
@@ -149,11 +162,18 @@ export class Spool {
   }
 
   /**
-   * Moves a row that the cloud can never take to the dead letters, durably. Resolves with whether it was there.
+   * Moves a row that the cloud can never take to the dead letters, durably. It rides, because on a full device everything
+   * behind it waits for it to go. Resolves with whether it was there; throws `spool.closed` or `spool.io`.
    */
-  async bury(seq: Seq, reason: string): Promise<boolean> {
-    const op = this.store.operation('spool.bury');
-    return (await this.store.commit([{ op, args: [seq, this.clock.now(), reason] }]))[0] === 1;
+  bury(seq: Seq, reason: string): Promise<boolean> {
+    const burial = async () => {
+      const buried = this.gauge('buried');
+      await this.ride('burials', { op: this.store.operation('spool.bury'), args: [seq, this.clock.now(), reason] });
+      return this.gauge('buried') > buried;
+    };
+    const done = this.lastBurial.then(burial, burial);
+    this.lastBurial = done.catch(() => {});
+    return done;
   }
 
   /** The newest dead letters, oldest first. */
@@ -177,17 +197,36 @@ export class Spool {
 
   /**
    * Gives up the oldest droppable rows after `after` that make up `bytes`, and writes down the gap. It rides, so that it
-   * works on a full device, too. Resolves with how many rows that were; never, when nothing is committed any more.
+   * works on a full device, too. Resolves with how many rows that were; throws `spool.closed` or `spool.io`.
    */
   async drop(after: Seq, bytes: number): Promise<number> {
-    const [calls, dropped] = [this.gauge('drops'), this.gauge('dropped')];
-    this.store.ride({ op: this.store.operation('spool.drop'), args: [after, bytes, this.clock.now()] });
-    this.store.hasten();
-    while (this.gauge('drops') === calls) await this.store.changed();
+    const dropped = this.gauge('dropped');
+    await this.ride('drops', { op: this.store.operation('spool.drop'), args: [after, bytes, this.clock.now()] });
     return this.gauge('dropped') - dropped;
   }
 
-  /** What damage took from an earlier file, until `tellDamage`. */
+  /** Resolves when the rider has run, in the order in which they were sent. */
+  private async ride(kind: 'drops' | 'burials', op: Op): Promise<void> {
+    const turn = ++this.sent[kind];
+    this.store.ride(op);
+    this.store.hasten();
+    while (this.gauge(kind) < turn) {
+      if (this.store.ended) throw this.store.ended;
+      await this.store.changed();
+    }
+  }
+
+  /** Numbers of a damaged file that are still to be looked at; 0 when there is nothing to salvage. */
+  get toSalvage(): number {
+    return this.gauge('toSalvage');
+  }
+
+  /** Brings over some more of a damaged file, durably. Resolves with `toSalvage`; at 0 there is a report to be told. */
+  async salvage(): Promise<number> {
+    return (await this.store.commit([{ op: this.store.operation('spool.salvage'), args: [] }]))[0] ?? 0;
+  }
+
+  /** What damage took from an earlier file that has been read to its end, until `tellDamage`; the oldest one first. */
   async damage(): Promise<{ id: number; report: DamageReport } | undefined> {
     const found = await this.store.query<[number, string] | undefined>('spool.damage');
     return found && { id: found[0], report: JSON.parse(found[1]) as DamageReport };
@@ -256,9 +295,15 @@ export class Spool {
     };
   }
 
-  /** Notes in the file that this run ended in order. The store is closed by its owner. */
+  /** Notes in the file that this run ended in order, unless there is no room for it. The store is closed by its owner. */
   async close(): Promise<void> {
-    await this.store.commit([{ op: this.store.operation('spool.close'), args: [this.clock.now()] }]);
+    let isNoted = false;
+    const noted = () => {
+      isNoted = true;
+    };
+    const note = this.store.commit([{ op: this.store.operation('spool.close'), args: [this.clock.now()] }]);
+    const done = note.then(noted, noted);
+    while (!isNoted && this.store.state === 'open') await Promise.race([done, this.store.changed()]);
   }
 }
 

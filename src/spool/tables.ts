@@ -17,7 +17,7 @@ import { newEpoch } from './epoch.js';
 import { OWN_FLAGS } from './flags.js';
 import { LostRanges } from './lost-ranges.js';
 import { peeking } from './peek.js';
-import { salvageSpool } from './salvage.js';
+import { Salvage } from './salvage.js';
 import { MIGRATIONS } from './schema.js';
 import { Tallies } from './tallies.js';
 
@@ -109,8 +109,9 @@ function open(db: Database): OpenTables {
   let closedAt: number | null = null;
   /** Bytes of all rows since the start. */
   let bytesIn = 0;
-  /** Calls of `drop`: riders get no answer of their own. */
-  let drops = 0;
+  /** What riders have done, since they get no answer of their own; and how it stood when there was no transaction. */
+  let ridden = { drops: 0, burials: 0, buried: 0 };
+  let settled = ridden;
   /** 1 when the table and its totals have been seen to disagree. */
   let strays = 0;
   /** Values of the rows that have their seq and are not inserted yet: `tail` counts them. */
@@ -205,6 +206,7 @@ function open(db: Database): OpenTables {
   const dropping = new Dropping(rows, lost);
   const peek = peeking(db, lost);
   const dead = new DeadLetters(rows, lost);
+  const salvage = new Salvage(rows, dead);
 
   return {
     operations: {
@@ -233,12 +235,17 @@ function open(db: Database): OpenTables {
         findHead();
         return rows;
       },
-      bury: (seq: number, at: number, reason: string) => dead.bury(seq, at, reason),
+      bury(seq: number, at: number, reason: string): undefined {
+        ridden.burials++;
+        ridden.buried += dead.bury(seq, at, reason);
+      },
       requeue: (seq: number, at: number) => dead.requeue(seq, at),
       drop(after: number, bytes: number, at: number): number {
-        drops++;
+        ridden.drops++;
         return dropping.drop(after, bytes, at);
       },
+      /** Brings over some more of a damaged file; returns how much of its sequence is left to be looked at. */
+      salvage: () => salvage.step(),
       /** The gaps of a damage have been written down. */
       damageTold(id: number): number {
         return db.prepare('DELETE FROM spool_damage WHERE id = ?').run(id).changes;
@@ -253,22 +260,26 @@ function open(db: Database): OpenTables {
       peek,
       /** The newest dead letters, as [seq, reason, topic, bytes, buriedAt], highest seq first. */
       dead: (max: number) => dead.newest(max),
-      /** What the last damage took, while it has not been told: [id, report]. */
-      damage: () => db.prepare('SELECT id, report FROM spool_damage ORDER BY id DESC LIMIT 1').raw().get(),
+      /** What the oldest damage took that has not been told: [id, report]. */
+      damage: () => db.prepare('SELECT id, report FROM spool_damage ORDER BY id LIMIT 1').raw().get(),
       about() {
         return { epoch: state.epoch, aliveAt: before.aliveAt, closedAt: before.closedAt };
       },
     },
     beforeCommit: save,
     afterRollback() {
+      ridden = { ...settled };
       load();
       tallies.recount();
       dropping.forget();
+      salvage.load();
     },
-    salvage: (old, damage) => salvageSpool(rows, dead, old, damage),
+    salvage: (old, damage) => salvage.begin(old, damage),
     gauges() {
+      settled = { ...ridden };
       const { rows, bytes, received, acknowledged, dead, dropped } = state;
-      return { rows, bytes, received, acknowledged, dead, dropped, head, tail, oldestAt, bytesIn, drops, strays };
+      const totals = { rows, bytes, received, acknowledged, dead, dropped };
+      return { ...totals, ...ridden, head, tail, oldestAt, bytesIn, strays, toSalvage: salvage.left };
     },
   };
 }

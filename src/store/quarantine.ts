@@ -3,8 +3,9 @@
  * announced in a mark beside it first, so that a crash in the middle is finished by the next start and never leaves half of
  * it to be opened. The mark stays until the new file is in place.
  */
-import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import SQLite, { type Database } from 'better-sqlite3';
 import { makeFolder, syncFolder } from '../lib/folder.js';
 import type { Damage } from './tables.js';
 
@@ -55,6 +56,32 @@ export function moveToQuarantine(path: string, { folder }: Damage): string {
     syncFolder(dirname(path));
   }
   return moved;
+}
+
+/** A database in quarantine, if it can be opened at all; for reading only, because it is evidence. */
+export function openQuarantined(path: string): Database | undefined {
+  // SQLite would take away a log whose file is empty.
+  if (sizeOf(path) === 0) return undefined;
+  let db: Database | undefined;
+  try {
+    db = new SQLite(path, { readonly: true, fileMustExist: true });
+    db.prepare('SELECT count(*) FROM sqlite_master').get();
+    return db;
+  } catch {
+    db?.close();
+    return undefined;
+  }
+}
+
+/** Closes it, and takes away what reading has left beside it. */
+export function closeQuarantined(db: Database): void {
+  db.close();
+  rmSync(`${db.name}-shm`, { force: true });
+  if (sizeOf(`${db.name}-wal`) === 0) rmSync(`${db.name}-wal`, { force: true });
+}
+
+function sizeOf(file: string): number {
+  return existsSync(file) ? statSync(file).size : 0;
 }
 
 /** Puts the finished new file in place. */

@@ -8,15 +8,22 @@
  */
 import { closeSync, existsSync, fsyncSync, openSync, readSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import SQLite, { type Database } from 'better-sqlite3';
+import type { Database } from 'better-sqlite3';
 import { assert } from '../lib/assert.js';
 import { HoldfastError, messageOf, systemCodeOf } from '../lib/errors.js';
 import { makeFolder } from '../lib/folder.js';
 import { healAfterIoError, markIfIoError } from '../lib/sqlite-io-error.js';
 import { connect, type DatabaseOptions, markClosed, migrate, prepare, wasOpen } from './database.js';
 import { lockedOr, lockFile } from './file-lock.js';
-import { beginQuarantine, endQuarantine, moveToQuarantine, unfinishedQuarantine } from './quarantine.js';
-import { attempt, salvageTables } from './salvage.js';
+import {
+  beginQuarantine,
+  closeQuarantined,
+  endQuarantine,
+  moveToQuarantine,
+  openQuarantined,
+  unfinishedQuarantine,
+} from './quarantine.js';
+import { salvageTables } from './salvage.js';
 import type { Damage, Tables } from './tables.js';
 import { scanWal } from './wal-scan.js';
 
@@ -137,7 +144,7 @@ function replace(path: string, damage: Damage, modules: readonly Tables[]): void
   const moved = moveToQuarantine(path, damage);
   const options = { path: `${path}-fresh` };
   for (const suffix of ['', '-wal', '-journal']) rmSync(options.path + suffix, { force: true });
-  const old = openOld(moved);
+  const old = openQuarantined(moved);
   const fresh = connect(options);
   try {
     prepare(fresh, options);
@@ -154,28 +161,11 @@ function replace(path: string, damage: Damage, modules: readonly Tables[]): void
     const [row] = fresh.pragma('wal_checkpoint(TRUNCATE)') as { busy: number }[];
     assert(row?.busy === 0, 'nobody else is in the way of a checkpoint', { ...row });
   } finally {
-    old?.close();
+    if (old) closeQuarantined(old);
     fresh.close();
   }
-  tidy(moved);
   sync(options.path);
   endQuarantine(path, options.path);
-}
-
-/** Reads only: what is in quarantine is evidence. */
-function openOld(path: string): Database | undefined {
-  // SQLite would take away a log whose file is empty.
-  if (sizeOf(path) === 0) return undefined;
-  const db = new SQLite(path, { readonly: true, fileMustExist: true });
-  if (attempt(() => db.prepare('SELECT count(*) FROM sqlite_master').get())) return db;
-  db.close();
-  return undefined;
-}
-
-/** What reading leaves beside the file. */
-function tidy(path: string): void {
-  rmSync(`${path}-shm`, { force: true });
-  if (sizeOf(`${path}-wal`) === 0) rmSync(`${path}-wal`, { force: true });
 }
 
 function sizeOf(file: string): number {

@@ -11,49 +11,82 @@ import type { Damage, OpenTables, Tables } from './tables.js';
 const PIECE_ROWS = 256;
 /** Rows per transaction of the new file; what is in memory at once. */
 const COMMIT_ROWS = 4_096;
-/** Where a table ends may be unreadable: so many look-ups in a row find nothing, and it is taken for its end. */
+/** After so many misses in a row only the first row of every piece is looked for: before the next one may lie millions. */
+const SINGLE_MISSES_MAX = 20_000;
+/** So many in a row, and it is taken for the end: damage can lead to rows at numbers that nobody has ever given. */
 const MISSES_MAX = 200_000;
 /** The new file cannot be written: not the damage's doing, and nothing may be left behind for it. */
-const CANNOT_WRITE = /^SQLITE_(FULL|IOERR|NOMEM|READONLY)/;
+const CANNOT_WRITE = /^SQLITE_(FULL|NOMEM|READONLY|IOERR_(WRITE|FSYNC|DIR_FSYNC|TRUNCATE))/;
 
 export type Row = readonly unknown[];
 
-/**
- * Rows of `table` by rising rowid, as many as can be read: rowid and then the columns of `list`. `after` leaves the first
- * ones away; `upTo` is the highest rowid if it is known.
- */
-export function* readableRows(
+interface Extent {
+  /** Leaves the first rows away. */
+  readonly after?: number;
+  /** The highest rowid, if it is known. */
+  readonly upTo?: number | undefined;
+}
+
+/** Rows of `table` by rising rowid, as many as can be read: rowid and then the columns of `list`. */
+export function* readableRows(old: Database, table: string, list: string, extent: Extent = {}): Generator<Row> {
+  for (const row of searchRows(old, table, list, extent)) if (row) yield row;
+}
+
+/** The same, with a null after every few hundred look-ups that found nothing, so that whoever asks need not wait for long. */
+export function* searchRows(
   old: Database,
   table: string,
   list: string,
-  { after: start = 0, upTo }: { readonly after?: number; readonly upTo?: number | undefined } = {},
-): Generator<Row> {
+  { after: start = 0, upTo }: Extent,
+): Generator<Row | null> {
   const select = (where: string) => old.prepare(`SELECT rowid, ${list} FROM ${table} WHERE ${where}`).raw();
   const piece = attempt(() => select('rowid > ? ORDER BY rowid LIMIT ?'));
   const one = attempt(() => select('rowid = ?'));
   if (!piece || !one) return;
+  const isAnyBehind = (rowid: number) => attempt(() => piece.get(rowid, 1)) !== undefined;
   const end = upTo ?? attempt(() => old.prepare(`SELECT max(rowid) FROM ${table}`).pluck().get() as number) ?? Infinity;
   const first = attempt(() => piece.get(start, 1) as Row | undefined);
+  const isDead = (after: number) => end === Infinity && !isAnyFarBehind(after, isAnyBehind);
+  if (!first && isDead(start)) return;
   let after = first ? (first[0] as number) - 1 : start;
   for (let misses = 0; misses < MISSES_MAX && after < end; ) {
     const rows = attempt(() => piece.all(after, PIECE_ROWS) as Row[]);
-    if (rows && rises(rows, after)) {
+    const last = rows?.at(-1)?.[0] as number | undefined;
+    // A number that its page has and the tree does not lead to would carry over everything in between.
+    const isSane = rows && rises(rows, after) && (last === undefined || attempt(() => one.get(last)) !== undefined);
+    if (isSane) {
       yield* rows;
       if (rows.length < PIECE_ROWS) return;
-      after = (rows.at(-1) as Row)[0] as number;
+      after = last as number;
       misses = 0;
       continue;
     }
-    for (const last = after + PIECE_ROWS; after < last; after++) {
+    if (misses >= SINGLE_MISSES_MAX) {
+      if (isDead(after)) return;
+      while (misses < MISSES_MAX && after < end && !isAnyBehind(after + PIECE_ROWS)) {
+        after += PIECE_ROWS;
+        if (++misses % PIECE_ROWS === 0) yield null;
+      }
+      if (misses >= MISSES_MAX) return;
+      misses = 0;
+    }
+    for (const to = after + PIECE_ROWS; after < to; after++) {
       const row = attempt(() => one.get(after + 1) as Row | undefined);
       if (row) yield row;
       misses = row ? 0 : misses + 1;
     }
+    yield null;
   }
 }
 
+/** Where nobody knows the end: whether anything can be read behind `after`, looked for in ever wider steps. */
+function isAnyFarBehind(after: number, isAnyBehind: (rowid: number) => boolean): boolean {
+  for (let far = PIECE_ROWS; after + far < Number.MAX_SAFE_INTEGER; far *= 2) if (isAnyBehind(after + far)) return true;
+  return false;
+}
+
 /** Damage can make a table a circle. */
-export function rises(rows: readonly Row[], after: number): boolean {
+function rises(rows: readonly Row[], after: number): boolean {
   return rows.every(([rowid], n) => (rowid as number) > (n === 0 ? after : ((rows[n - 1] as Row)[0] as number)));
 }
 
@@ -96,7 +129,6 @@ export function inPieces<T>(
   beforeCommit?: () => void,
 ): void {
   let count = 0;
-  // Not an immediate one, which would begin to write on a database that is attached, too.
   fresh.exec('BEGIN');
   for (const item of items) {
     act(item);

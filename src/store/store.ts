@@ -116,17 +116,22 @@ export class Store {
 
   /** Makes a unit durable; `done` is called once, in the order of submission, and must not throw. */
   submit(unit: Unit, done: UnitDone): void {
-    if (this.mode === 'failed' || this.mode === 'closed' || this.closing) {
-      queueMicrotask(() =>
-        this.call(done, this.failure ?? new HoldfastError('spool.closed', 'the store is closed'), NO_RESULTS, 0),
-      );
+    const ended = this.ended ?? (this.closing && new HoldfastError('spool.closed', 'the store is closing'));
+    if (ended) {
+      queueMicrotask(() => this.call(done, ended, NO_RESULTS, 0));
       return;
     }
     this.waitingBytesNow += this.waiting.add(unit, done);
     this.schedule();
   }
 
-  /** Resolves after the next transaction of any kind; never, when there will be none any more. */
+  /** Why nothing is committed any more; undefined while something may be. */
+  get ended(): HoldfastError | undefined {
+    if (this.mode !== 'failed' && this.mode !== 'closed') return undefined;
+    return this.failure ?? new HoldfastError('spool.closed', 'the store is closed');
+  }
+
+  /** Resolves after the next transaction of any kind, or when there will be none any more; after that, never. */
   changed(): Promise<void> {
     this.nextCommit ??= new Promise((resolve) => {
       this.onCommit = resolve;
@@ -149,7 +154,7 @@ export class Store {
    * may be lost in a crash without harm, such as the deletion of rows that the cloud has acknowledged.
    */
   ride(op: Op): void {
-    if (this.mode === 'failed' || this.mode === 'closed') return;
+    if (this.ended) return;
     this.waiting.addRider(op);
     this.riderTimer ??= setTimeout(() => {
       this.riderTimer = undefined;
@@ -164,9 +169,8 @@ export class Store {
 
   /** Reads what has been committed by every group sent before. */
   query<T>(name: string, ...args: unknown[]): Promise<T> {
-    if (this.mode === 'failed' || this.mode === 'closed') {
-      return Promise.reject(this.failure ?? new HoldfastError('spool.closed', 'the store is closed'));
-    }
+    const { ended } = this;
+    if (ended) return Promise.reject(ended);
     const id = this.nextId++;
     return this.asked.ask<T>(id, () => this.post({ kind: 'query', id, name, args }));
   }
@@ -194,6 +198,7 @@ export class Store {
       });
     }
     this.mode = 'closed';
+    this.announce();
     await this.worker.terminate();
   }
 
@@ -322,6 +327,7 @@ export class Store {
       'The spool file failed; nothing is acknowledged any more',
     );
     this.rejectWaiting(this.failure);
+    this.announce();
     this.fail(this.failure);
     this.onIdle?.();
     this.onClosed?.();

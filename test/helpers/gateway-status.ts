@@ -45,6 +45,7 @@ export function gatewayStatus(parts: StatusParts = {}): GatewayStatus {
       secondsUntilFull: 1_296_000,
       hoursLeft: 360,
       heldMessages: 0,
+      toSalvage: 0,
       ...spool,
     },
     upstream: {

@@ -16,6 +16,8 @@ const ROUNDS = Number(process.env.HOLDFAST_MODEL_ROUNDS ?? 4);
 const ACTIONS = 100;
 const PAYLOAD_BYTES_MAX = 3_000;
 /** Small, so that it is full now and then. */
+const PAGE_BYTES = 4096;
+const ROOM_BYTES = 10 * PAGE_BYTES;
 const LIMITS = { pagesMax: 140, logPagesMax: 20 };
 
 const ACTION_NAMES = [
@@ -103,6 +105,12 @@ class Run {
     );
   }
 
+  /** A gateway keeps a reserve for what is moved; this file has none. */
+  private async makeRoom(): Promise<void> {
+    const { fileBytes, freeBytes } = await this.opened.spool.stats();
+    if (LIMITS.pagesMax * PAGE_BYTES - fileBytes + freeBytes < ROOM_BYTES) await this.acknowledge(this.model.tail);
+  }
+
   private async fill(): Promise<void> {
     for (let n = 0; n < 8; n++) await this.enqueue();
   }
@@ -120,14 +128,14 @@ class Run {
     );
   }
 
-  private async acknowledge(): Promise<void> {
-    const upTo = this.random.int(0, this.model.tail);
+  private async acknowledge(upTo = this.random.int(0, this.model.tail)): Promise<void> {
     this.opened.spool.acknowledge(upTo as Seq);
     this.model.acknowledge(upTo);
     await this.opened.store.commit([]);
   }
 
   private async bury(): Promise<void> {
+    await this.makeRoom();
     const seq = this.random.pick(this.model.rows)?.seq ?? this.model.tail + 1;
     assert.equal(await this.opened.spool.bury(seq as Seq, 'because'), this.model.bury(seq));
   }

@@ -82,7 +82,7 @@ test('rows that have left from the middle leave no hole behind, and every count 
   const left = ROWS - 1 - Math.floor(2999 / 7);
   assert.ok(report && report.salvaged < left && report.salvaged > left - 200, `${report?.salvaged} of ${left}`);
   assert.equal(report.missing, left - report.salvaged);
-  assert.deepEqual(report.assets, ['a0', 'a1', 'a2', 'a3']);
+  assert.deepEqual([...report.assets].sort(), ['a0', 'a1', 'a2', 'a3']);
   // The dead letter has the first number.
   const { rows, received, dead, head, tail, balanced } = stats;
   assert.deepEqual([rows, dead, received, balanced], [report.salvaged, 1, report.salvaged + 1, true]);
@@ -92,9 +92,14 @@ test('rows that have left from the middle leave no hole behind, and every count 
   assert.ok(values.every((value, n) => n === 0 || value > (values[n - 1] as number)));
   assert.deepEqual((await opened.spool.dead(9)).length, 1);
   assert.deepEqual(await opened.spool.enqueue([reading(1)]), [report.salvaged + 2], 'numbers go on behind the rows');
-  await opened.spool.bury((report.salvaged + 2) as Seq, 'only here to be counted');
   await opened.store.close();
 });
+
+/** Tallies are written late; a row that leaves from the end of the spool makes them so. */
+async function countAll({ spool }: Awaited<ReturnType<typeof openSpool>>): Promise<void> {
+  const [seq] = await spool.enqueue([reading(1)]);
+  await spool.bury(seq as Seq, 'only here to be counted');
+}
 
 test('what is counted of salvaged rows is what would have been counted of rows that came one by one', async (t) => {
   const path = await closedSpool(t);
@@ -102,11 +107,12 @@ test('what is counted of salvaged rows is what would have been counted of rows t
   for (const n of [10, 11, 50]) overwrite(path, (leaves[n] as number) * PAGE, Buffer.alloc(PAGE, 0xa5));
   const opened = await openSpool(t, path);
   assert.ok(opened.store.damage);
+  await countAll(opened);
   await opened.store.close();
   assertCounted(path);
 });
 
-test('a wrong checksum in a sound page: the row is salvaged, never delivered, and makes up no series', async (t) => {
+test('a wrong checksum in a sound page: the row stays behind, is missing, and makes up no series', async (t) => {
   const path = await closedSpool(t, (db) => {
     const spoil = db.prepare("UPDATE spool SET payload = x'00', asset_id = ?, metric_name = ? WHERE seq = ?");
     spoil.run('a0', 'm0', 1_001);
@@ -116,14 +122,11 @@ test('a wrong checksum in a sound page: the row is salvaged, never delivered, an
   const { spool, store } = await openSpool(t, path);
   const { report } = (await spool.damage()) ?? {};
   assert.equal(report?.missing, ROWS - 1 - (report?.salvaged ?? 0));
-  assert.deepEqual(report?.assets, ['a0', 'a1', 'a2', 'a3']);
+  assert.deepEqual([...(report?.assets ?? [])].sort(), ['a0', 'a1', 'a2', 'a3']);
   const { rows, unsound } = await spool.read(0 as Seq, ROWS, 1e9);
-  assert.equal(unsound.length, 2);
-  assert.equal(rows.length + unsound.length, report?.salvaged);
-  assert.ok(rows.every((row) => row.payload.length > 1));
-  for (const seq of unsound) assert.ok(await spool.bury(seq, 'not what was written'));
-  const stats = await spool.stats();
-  assert.deepEqual([stats.rows, stats.dead, stats.balanced], [rows.length, 3, true]);
+  assert.deepEqual([rows.length, unsound], [report?.salvaged, []]);
+  const values = new Set(rows.map(({ payload }) => JSON.parse(Buffer.from(payload).toString()).value));
+  assert.ok(!values.has(1_000) && !values.has(1_001) && values.has(1_002));
   await store.close();
   const db = new SQLite(path, { readonly: true });
   assert.equal(db.prepare("SELECT count(*) FROM tallies WHERE asset_id = 'nobody'").pluck().get(), 0);
