@@ -107,11 +107,10 @@ function open(db: Database): OpenTables {
   let oldestAt = Number.NaN;
   let dirty = false;
   let closedAt: number | null = null;
-  /** Bytes of all rows since the start. */
-  let bytesIn = 0;
-  /** What riders have done, since they get no answer of their own; and how it stood when there was no transaction. */
-  let ridden = { drops: 0, burials: 0, buried: 0 };
-  let settled = ridden;
+  /** Since the start: bytes of all rows, and what riders have done, which get no answer of their own. */
+  let since = { bytesIn: 0, drops: 0, burials: 0, buried: 0 };
+  /** The same as it is in the file. */
+  let committed = { ...since };
   /** 1 when the table and its totals have been seen to disagree. */
   let strays = 0;
   /** Values of the rows that have their seq and are not inserted yet: `tail` counts them. */
@@ -157,7 +156,7 @@ function open(db: Database): OpenTables {
     state.aliveAt = enqueuedAt;
     const bytes = payload.length + (props?.length ?? 0);
     state.bytes += bytes;
-    bytesIn += bytes;
+    since.bytesIn += bytes;
     tallies.add(seq, flags, asset, metric, deviceTs);
     dirty = true;
     return seq;
@@ -236,12 +235,12 @@ function open(db: Database): OpenTables {
         return rows;
       },
       bury(seq: number, at: number, reason: string): undefined {
-        ridden.burials++;
-        ridden.buried += dead.bury(seq, at, reason);
+        since.burials++;
+        since.buried += dead.bury(seq, at, reason);
       },
       requeue: (seq: number, at: number) => dead.requeue(seq, at),
       drop(after: number, bytes: number, at: number): number {
-        ridden.drops++;
+        since.drops++;
         return dropping.drop(after, bytes, at);
       },
       /** Brings over some more of a damaged file; returns how much of its sequence is left to be looked at. */
@@ -267,8 +266,11 @@ function open(db: Database): OpenTables {
       },
     },
     beforeCommit: save,
+    afterCommit() {
+      committed = { ...since };
+    },
     afterRollback() {
-      ridden = { ...settled };
+      since = { ...committed };
       load();
       tallies.recount();
       dropping.forget();
@@ -276,10 +278,9 @@ function open(db: Database): OpenTables {
     },
     salvage: (old, damage) => salvage.begin(old, damage),
     gauges() {
-      settled = { ...ridden };
       const { rows, bytes, received, acknowledged, dead, dropped } = state;
       const totals = { rows, bytes, received, acknowledged, dead, dropped };
-      return { ...totals, ...ridden, head, tail, oldestAt, bytesIn, strays, toSalvage: salvage.left };
+      return { ...totals, ...committed, head, tail, oldestAt, strays, toSalvage: salvage.left };
     },
   };
 }

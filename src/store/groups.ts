@@ -89,8 +89,9 @@ export class Groups {
     let ridersLeft = riders;
     let left = group;
     try {
-      if (riders) this.transaction(() => this.units.run(riders));
-      ridersLeft = null;
+      if (riders) ridersLeft = this.ride(riders);
+      // Not even they have room, so it is the device after all.
+      if (ridersLeft) return this.drain(id, group, ridersLeft);
       for (let share = left?.units ?? 0; left && left.units > 0 && share > 0; ) {
         const part: Batch = { ...left, units: Math.min(share, left.units) };
         const done = group ? group.operations - left.operations : 0;
@@ -105,8 +106,6 @@ export class Groups {
     } catch (error) {
       const failure = describe(error);
       if (isFatal(failure)) return { kind: 'failed', failure };
-      // Not even the deletions have room, so it is the device after all.
-      if (isFullError(error) && ridersLeft) return this.drain(id, group, riders);
     }
     const done = (group?.units ?? 0) - (left?.units ?? 0);
     if (!ridersLeft && !left?.units) return this.committed(id, results, new Map(), group);
@@ -123,17 +122,48 @@ export class Groups {
     try {
       this.space.squeeze();
       if (this.space.mark()) {
-        if (riders) this.transaction(() => this.units.run(riders));
-        left = null;
+        if (riders) left = this.ride(riders);
         this.space.giveBack();
       }
     } catch (error) {
       const failure = describe(error);
       if (isFatal(failure)) return { kind: 'failed', failure };
-      if (!isFullError(error)) left = null;
     }
     if (!group && !left) return this.committed(id, results, new Map(), null);
     return { kind: 'full', id, done: 0, results, group, riders: left, gauges: this.gauges() };
+  }
+
+  /**
+   * Riders on a full device. Those that find no room must not hold up the deletions among them, which would make some; they
+   * are returned. Throws fatal errors.
+   */
+  private ride(riders: Batch): Batch | null {
+    try {
+      this.transaction(() => this.units.run(riders));
+      return null;
+    } catch (error) {
+      if (isFatal(describe(error))) throw error;
+    }
+    const reader = new ArenaReader(riders.buffer, riders.start);
+    const left: Uint8Array[] = [];
+    let operations = 0;
+    for (let unit = 0; unit < riders.units; unit++) {
+      const start = reader.offset;
+      try {
+        this.transaction(() => this.units.runOne(reader, undefined, 0));
+      } catch (error) {
+        if (isFatal(describe(error))) throw error;
+        reader.seek(start);
+        const passed = this.units.passOver(reader, undefined, 0);
+        if (!isFullError(error)) continue;
+        left.push(new Uint8Array(riders.buffer, start, reader.offset - start));
+        operations += passed;
+      }
+    }
+    if (left.length === 0) return null;
+    const bytes = Buffer.concat(left);
+    const buffer = new Uint8Array(bytes).buffer;
+    return { start: 0, end: bytes.length, units: left.length, operations, buffer };
   }
 
   /** One bad statement must not fail its neighbours: again, each unit in a transaction of its own. */
@@ -171,6 +201,7 @@ export class Groups {
       const value = body();
       for (const owner of this.owners) owner.beforeCommit?.();
       this.commit.run();
+      for (const owner of this.owners) owner.afterCommit?.();
       return value;
     } catch (error) {
       // SQLite rolls back by itself after some errors (no space, I/O).

@@ -27,6 +27,8 @@ export interface OpenTables {
   readonly queries: Readonly<Record<string, Query>>;
   /** Called before every COMMIT: the place for totals that must agree with the rows. */
   beforeCommit?(): void;
+  /** Called after every COMMIT: what is in memory is in the file now. */
+  afterCommit?(): void;
   /** Called after every ROLLBACK: what is kept in memory must be read again. */
   afterRollback?(): void;
   /**

@@ -3,6 +3,7 @@ import { closeSync, mkdtempSync, openSync, rmSync, statSync, truncateSync, write
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
+import { assertAccounts } from './accounts.js';
 
 export const canMount = process.getuid?.() === 0 ? false : 'mounting needs root';
 
@@ -22,9 +23,13 @@ export function smallDisk(t: TestContext, mib: number): SmallDisk {
     if (status !== 0) throw new Error(`${program} ${args.join(' ')}: ${stderr}`);
   };
   run('mount', '-t', 'tmpfs', '-o', `size=${mib}m`, 'tmpfs', dir);
-  t.after(() => {
-    run('umount', '-l', dir);
-    rmSync(dir, { recursive: true });
+  t.after(async () => {
+    try {
+      await assertAccounts(dir);
+    } finally {
+      run('umount', '-l', dir);
+      rmSync(dir, { recursive: true });
+    }
   });
   const filler = join(dir, 'filler');
   return {

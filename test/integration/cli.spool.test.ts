@@ -100,7 +100,7 @@ test('verify finds a bad bit in the log, a smashed page, and totals that lie', a
   rmSync(smashed.wal);
   assert.equal((await holdfast('verify', smashed.path)).code, 1);
 
-  const lying = join(tempDir(t), 'spool.db');
+  const lying = join(tempDir(t, { spoiled: true }), 'spool.db');
   const { spool, store } = await openSpool(t, lying);
   await spool.enqueue([message(1)]);
   await store.close();

@@ -125,3 +125,17 @@ test('full again and again on a device that others have nearly filled: what the 
     await store.close();
   }
 });
+
+test('at its limit: a row that finds no room to be set aside does not hold up what makes room', async (t) => {
+  const { store, spool } = await openSpool(t, join(tempDir(t), 'spool.db'), { pagesMax: 140, logPagesMax: 20 });
+  const { acked, submitted } = await fill({ store, spool });
+  const { head, tail } = await spool.stats();
+  const burial = spool.bury(tail, 'not what was written');
+  spool.acknowledge((head + 9) as Seq);
+  await until('ten have left', async () => (await spool.stats()).acknowledged === 10);
+  spool.acknowledge((tail - 1) as Seq);
+  assert.equal(await burial, true);
+  await until('the others are taken', () => acked.length === submitted);
+  const { acknowledged, dead, rows, balanced } = await spool.stats();
+  assert.deepEqual([acknowledged, dead, rows, balanced], [tail - head, 1, submitted - (tail - head) - 1, true]);
+});
