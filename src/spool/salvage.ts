@@ -113,8 +113,8 @@ export class Salvage {
     return job ? Math.max(1, (job.tail ?? 0) - job.after) : 0;
   }
 
-  /** For a start on a damaged file, into new and empty tables; not inside a transaction. */
-  begin(old: Database | undefined, damage: Damage): void {
+  /** For a start on a damaged file, into new and empty tables; `sparing` brings over no rows. Not inside a transaction. */
+  begin(old: Database | undefined, damage: Damage, sparing: boolean): void {
     const { db } = this.rows;
     if (old) {
       // Of an earlier damage, which has not been told or not been read to its end.
@@ -145,7 +145,7 @@ export class Salvage {
       this.rows.save();
     });
     // One that waits for an earlier one to be done is read while the gateway runs.
-    for (let left = START_ROWS; left > 0 && this.job && this.id === id; left -= START_STEP.rows) {
+    for (let left = sparing ? 0 : START_ROWS; left > 0 && this.job && this.id === id; left -= START_STEP.rows) {
       this.source = source;
       commit(this.job);
     }

@@ -276,7 +276,7 @@ function open(db: Database): OpenTables {
       dropping.forget();
       salvage.load();
     },
-    salvage: (old, damage) => salvage.begin(old, damage),
+    salvage: (old, damage, sparing) => salvage.begin(old, damage, sparing),
     gauges() {
       const { rows, bytes, received, acknowledged, dead, dropped } = state;
       const totals = { rows, bytes, received, acknowledged, dead, dropped };

@@ -13,8 +13,10 @@ import { assert } from '../lib/assert.js';
 import { HoldfastError, messageOf, systemCodeOf } from '../lib/errors.js';
 import { makeFolder } from '../lib/folder.js';
 import { healAfterIoError, markIfIoError } from '../lib/sqlite-io-error.js';
+import { Ballast } from './ballast.js';
 import { connect, type DatabaseOptions, markClosed, migrate, prepare, wasOpen } from './database.js';
 import { lockedOr, lockFile } from './file-lock.js';
+import { isFullError } from './full.js';
 import {
   beginQuarantine,
   closeQuarantined,
@@ -65,7 +67,7 @@ export function openSound(options: DatabaseOptions, modules: readonly Tables[]):
   const lock = lockFile(path, options.busyTimeoutMs ?? LOCK_WAIT_MS);
   try {
     // Before anything looks at the files: under the mark's name nobody would find them.
-    const healed = healAfterIoError(path);
+    const healed = withBallast(path, () => healAfterIoError(path));
     let damage = unfinishedQuarantine(path);
     if (damage) replace(path, damage, modules);
     for (;;) {
@@ -85,7 +87,7 @@ export function openSound(options: DatabaseOptions, modules: readonly Tables[]):
 function open(options: DatabaseOptions): { readonly db: Database } | Damage {
   const { path } = options;
   const problem = problemOfFiles(path);
-  if (problem) return beginQuarantine(path, problem);
+  if (problem) return withBallast(path, () => beginQuarantine(path, problem));
   const hadLog = sizeOf(`${path}-wal`) >= LOG_BYTES_MIN;
   const db = connect(options);
   try {
@@ -103,7 +105,7 @@ function open(options: DatabaseOptions): { readonly db: Database } | Damage {
 }
 
 function giveUp(db: Database, path: string, found: Found): Damage {
-  const damage = beginQuarantine(path, found);
+  const damage = withBallast(path, () => beginQuarantine(path, found));
   // SQLite would write to the file on closing; it leaves a file alone that is not any more where it was.
   moveToQuarantine(path, damage);
   db.close();
@@ -141,19 +143,36 @@ function problemOfContent(db: Database, path: string, hadLog: boolean): Found | 
 
 /** Takes what can be read into a new file, and puts that in place. Whatever was begun before a crash begins again. */
 function replace(path: string, damage: Damage, modules: readonly Tables[]): void {
-  const moved = moveToQuarantine(path, damage);
-  const options = { path: `${path}-fresh` };
-  for (const suffix of ['', '-wal', '-journal']) rmSync(options.path + suffix, { force: true });
-  const old = openQuarantined(moved);
-  const fresh = connect(options);
+  const moved = withBallast(path, () => moveToQuarantine(path, damage));
+  const fresh = `${path}-fresh`;
+  withBallast(path, (sparing) => rebuild(moved, fresh, damage, modules, sparing));
+  sync(fresh);
+  endQuarantine(path, fresh);
+}
+
+/** On a full device the work is done in the space that was kept for such a moment: then it is to be `sparing`. */
+function withBallast<T>(path: string, work: (sparing: boolean) => T): T {
   try {
-    prepare(fresh, options);
+    return work(false);
+  } catch (error) {
+    if (!isFullError(error) && systemCodeOf(error) !== 'ENOSPC') throw error;
+    new Ballast(path, 0).release();
+    return work(true);
+  }
+}
+
+function rebuild(moved: string, path: string, damage: Damage, modules: readonly Tables[], sparing: boolean): void {
+  for (const suffix of ['', '-wal', '-journal']) rmSync(path + suffix, { force: true });
+  const old = openQuarantined(moved);
+  const fresh = connect({ path });
+  try {
+    prepare(fresh, { path });
     // Nothing of it counts before it is complete; then the whole file is synced once. Without a log it is written once.
     fresh.pragma('synchronous = OFF');
     fresh.pragma('journal_mode = MEMORY');
     for (const module of modules) {
       migrate(fresh, module);
-      salvageTables(old, fresh, module, module.open(fresh), damage);
+      salvageTables(old, fresh, module, module.open(fresh), damage, sparing);
     }
     fresh.pragma('journal_mode = WAL');
     markClosed(fresh);
@@ -164,8 +183,6 @@ function replace(path: string, damage: Damage, modules: readonly Tables[]): void
     if (old) closeQuarantined(old);
     fresh.close();
   }
-  sync(options.path);
-  endQuarantine(path, options.path);
 }
 
 function sizeOf(file: string): number {

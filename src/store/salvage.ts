@@ -97,9 +97,10 @@ export function salvageTables(
   module: Tables,
   owner: OpenTables,
   damage: Damage,
+  sparing: boolean,
 ): void {
   if (owner.salvage) {
-    owner.salvage(old, damage);
+    owner.salvage(old, damage, sparing);
     return;
   }
   if (!old) return;

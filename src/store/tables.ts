@@ -33,9 +33,9 @@ export interface OpenTables {
   afterRollback?(): void;
   /**
    * Fills these new, empty tables from what can be read of a damaged file; `old` is undefined when nothing can. Without
-   * it every readable row is copied as it is.
+   * it every readable row is copied as it is. `sparing`: the device is full, and what can be brought over later has to wait.
    */
-  salvage?(old: Database | undefined, damage: Damage): void;
+  salvage?(old: Database | undefined, damage: Damage, sparing: boolean): void;
   /** Numbers that travel back with every answer, so that looking at them costs no query. */
   gauges?(): Readonly<Record<string, number>>;
 }

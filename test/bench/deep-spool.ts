@@ -1,12 +1,15 @@
 /**
  * A spool with a backlog of millions of rows beside an empty one: `node dist/test/bench/deep-spool.js [--rows 5000000]`.
- * Prints how long a start takes, how long one enqueue, and how many rows a second can be read and deleted; then how long a start takes once some of the file's pages have been smashed.
+ * Prints how long a start takes, how long one enqueue, and how many rows a second can be read and deleted. Then the same of
+ * the start once some of the file's pages have been smashed, and of an enqueue while the rest of it is read.
  */
 import { closeSync, mkdtempSync, openSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { Salvager } from '../../src/gateway/salvager.js';
 import { systemClock } from '../../src/lib/clock.js';
+import { silentLog } from '../../src/lib/log.js';
 import type { Seq } from '../../src/model/ids.js';
 import { Spool } from '../../src/spool/spool.js';
 import { Store } from '../../src/store/store.js';
@@ -102,7 +105,16 @@ try {
   // A start looks at every page of so large a file only when the last run left its word of suspicion.
   writeFileSync(`${path}-suspect`, 'smashed by the benchmark\n');
   deep = await timed(`start with ${SMASHED_PAGES} smashed pages`, () => open(path));
-  console.log(`salvaged: ${(await deep.spool.stats()).rows} rows`);
+  console.log(`salvaged by the start: ${(await deep.spool.stats()).rows} rows`);
+  const { spool } = deep;
+  const salvager = new Salvager({ spool, hasRoom: () => true, gaps: () => [], clock: systemClock, log: silentLog });
+  await timed('the rest', async () => {
+    salvager.start();
+    console.log(`enqueue meanwhile: ${await enqueueMs(deep)}`);
+    while (spool.toSalvage > 0) await spool.changed();
+  });
+  salvager.close();
+  console.log(`salvaged: ${(await spool.stats()).rows - ENQUEUES} rows`);
   await deep.store.close();
 } finally {
   rmSync(dir, { recursive: true });

@@ -4,14 +4,17 @@ import { closeSync, mkdirSync, openSync, rmSync, statSync, writeSync } from 'nod
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { Millis } from '../../src/model/ids.js';
+import { layoutOf } from '../../src/store/layout.js';
 import { decodeBatch } from '../../src/wire/decode.js';
 import { openGateway, plantClient } from '../helpers/gateway.js';
 import { openSpool, reading } from '../helpers/spool.js';
 import { tempDir } from '../helpers/tmp.js';
+import { canMount, smallDisk } from '../helpers/tmpfs.js';
 import { openCloud } from '../helpers/uplink.js';
 import { until } from '../helpers/wait.js';
 
 const PAGE = 4096;
+const MIB = 1024 * 1024;
 /** More than a start brings over (100,000). */
 const ROWS = 130_000;
 const GROUP_ROWS = 5_000;
@@ -132,6 +135,40 @@ test('the new file is damaged, too, before the old one has been read: both are r
     await opened.spool.tellDamage(id as number, []);
   }
   assert.equal(await opened.spool.damage(), undefined);
+});
+
+test('on a full device: it starts all the same, in the space of its ballast, and reads on when there is room', {
+  skip: canMount,
+}, async (t) => {
+  const disk = smallDisk(t, 24);
+  const path = join(disk.dir, 'spool.db');
+  const options = layoutOf(16 * MIB);
+  const first = await openSpool(t, path, options);
+  const rows = 6_000;
+  for (let n = 0; n < rows; n += 500)
+    await first.spool.enqueue(Array.from({ length: 500 }, (_, i) => ({ ...reading(n + i), topic: 'x'.repeat(1_000) })));
+  await first.store.close();
+  smash(path, 0.5);
+  disk.fill();
+  const opened = await openSpool(t, path, options);
+  const { spool, store } = opened;
+  assert.ok(store.damage && spool.toSalvage > 0);
+  assert.equal((await spool.stats()).rows, 0, 'nothing is brought over yet');
+  let done = false;
+  store.submit([spool.row(reading(ROWS))], (error) => {
+    done = !error;
+  });
+  await until('it waits', () => store.state === 'full');
+  assert.equal(done, false);
+  disk.free();
+  await until('it goes on', () => done);
+  await salvageAll(opened);
+  const { report } = (await spool.damage()) ?? {};
+  assert.ok(
+    report && report.missing !== null && report.missing > 0 && report.missing < 20,
+    `${report?.missing} missing`,
+  );
+  assert.equal((await spool.stats()).rows, rows + 1 - report.missing);
 });
 
 test('a whole gateway: it takes messages at once, all of the file arrives, and a gap record says what does not', async (t) => {
