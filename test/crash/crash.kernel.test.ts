@@ -14,6 +14,8 @@ import { startAt } from './start-up.js';
 
 const options = { skip: skipWithoutLoop };
 const CUTS = 4 * effort;
+/** Of a negative control that depends on what the kernel happens to have written. */
+const ATTEMPTS_MAX = 5;
 /** How long the load lasts before a cut, at most. */
 const LOAD_MS_MAX = 250;
 /** So that the file needs new sectors soon. */
@@ -115,5 +117,9 @@ test('the device fails writes for a while, with checkpoints all the time', optio
 });
 
 test('negative control: the device failed writes, and the files are taken as they are', options, async (t) => {
-  assert.notDeepEqual(await failWrites(t, ['plain-restart']), []);
+  // A write that failed can be made good by the next one to the same page; most are not.
+  const lost: number[] = [];
+  for (let attempt = 0; attempt < ATTEMPTS_MAX && lost.length === 0; attempt++)
+    lost.push(...(await failWrites(t, ['plain-restart'])));
+  assert.notDeepEqual(lost, []);
 });
